@@ -1,0 +1,30 @@
+# `make demo` and `make test` are all a newcomer needs; the venv is made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: check test fast demo proto clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(READY)
+
+check: $(READY)
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/gen_proto.py --check
+	$(BIN)/python -m pytest -q tests/unit
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+proto: $(READY)
+	$(BIN)/python scripts/gen_proto.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

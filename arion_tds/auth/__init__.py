@@ -1,0 +1,1 @@
+"""Who is calling (JWT) and what they may use (RBAC)."""

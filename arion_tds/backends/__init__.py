@@ -1,0 +1,1 @@
+"""Where calls go: clusters, REST, MCP servers."""

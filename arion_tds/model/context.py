@@ -1,0 +1,33 @@
+"""What a call carries beside its tool and arguments: made by the front, read by backends."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """One caller's call.
+
+    `params` are the request's further params as compact JSON (`_meta`, `inputResponses`, `requestState`), passed on
+    to modern MCP upstreams. `param_headers` are its `Mcp-Param-*` headers. `notify` relays an upstream's
+    notification (one JSON-RPC message as bytes) to the caller while the call runs; None where the caller cannot
+    hear it. `progress_token` is the caller's token as JSON, if it asked for progress.
+    """
+
+    request_id: str
+    traceparent: str
+    modern: bool = False
+    params: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    param_headers: tuple[tuple[str, str], ...] = ()
+    notify: Callable[[bytes], None] | None = None
+    progress_token: bytes | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """What a gateway allows a call when its backend says nothing: seconds, and bytes of a response."""
+
+    timeout: float
+    max_response_bytes: int

@@ -1,0 +1,61 @@
+"""A delta xDS response as values, and the answer to it: the language between xds and ingest (and nothing protobuf)."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Final
+
+from arion_tds.model.problem import Problem
+
+PREFIX: Final = "type.googleapis.com/arion.extensions.filters.http.mcp.mcp_gateway.v3."
+
+
+class Kind(enum.Enum):
+    """The four resource types; the value is the type URL."""
+
+    TOOL = PREFIX + "Tool"
+    SOURCE = PREFIX + "OpenApiToolSource"
+    SERVER = PREFIX + "DynamicMcpServer"
+    TOOLKIT = PREFIX + "Toolkit"
+
+    @property
+    def short(self) -> str:
+        """The message's name, as logs and metrics say it."""
+        return self.value.removeprefix(PREFIX)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResourceId:
+    """`scope` is `<server>/<config>`; `name` may hold further slashes."""
+
+    scope: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.scope}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delivered:
+    """One resource of a response that concerns a scope of ours: its id, opaque version and the Any's value bytes."""
+
+    id: ResourceId
+    version: str
+    payload: bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delivery:
+    """What one response asks for, filtered by scope and checked as a whole. Removals apply before updates."""
+
+    kind: Kind
+    updates: tuple[Delivered, ...]
+    removals: tuple[ResourceId, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeliveryVerdict:
+    """The answer: the resources that were refused (`where` is the full resource id). Everything else was applied."""
+
+    rejected: tuple[Problem, ...] = ()

@@ -1,0 +1,1 @@
+"""From an OpenAPI document to tools, and from a call to its HTTP request. Pure."""

@@ -1,0 +1,1 @@
+"""Generated protobuf code. Never edited: `make proto`."""

@@ -1,0 +1,1 @@
+"""The MCP front of a listener: both protocol eras, sessions, notifications, search over HTTP."""
