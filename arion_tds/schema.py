@@ -11,7 +11,7 @@ basic/index: "MUST NOT automatically dereference").
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import jsonschema_rs
 import msgspec
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def _refuse(uri: str) -> Any:
+def _refuse(uri: str) -> Any:  # noqa: ANN401 - the library's protocol
     msg = f"reference to {uri} is not followed: only references inside the schema are"
     raise ValueError(msg)
 
@@ -35,7 +35,7 @@ class Schema:
     """
 
     __slots__ = ("text",)
-    _compiled: OrderedDict[bytes, jsonschema_rs.Validator] = OrderedDict()
+    _compiled: ClassVar[OrderedDict[bytes, jsonschema_rs.Validator]] = OrderedDict()
 
     def __init__(self, text: bytes) -> None:
         """`text`: compact JSON of a schema that `problem` found nothing wrong with."""
@@ -50,7 +50,7 @@ class Schema:
     def __reduce__(self) -> tuple[type[Schema], tuple[bytes]]:
         return Schema, (self.text,)
 
-    def value(self) -> Any:
+    def value(self) -> Any:  # noqa: ANN401 - JSON is of any type
         """The schema as JSON values (decoded anew each time: schemas are kept as text to save memory)."""
         return _decode(self.text)
 
@@ -86,7 +86,7 @@ EMPTY_OBJECT: Final = Schema(b'{"type":"object","additionalProperties":false}')
 
 
 def parse(text: bytes | str) -> Schema | str:
-    """A Schema, or why `text` is not one: not JSON, not an object, not valid JSON Schema, a reference that leaves it."""
+    """A Schema, or why `text` is not one: not JSON, not an object, not JSON Schema, a reference that leaves it."""
     try:
         value = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -116,7 +116,7 @@ def check(value: dict[str, object]) -> str | None:
     return None
 
 
-def _compile(value: dict[str, Any] | bool) -> jsonschema_rs.Validator:
+def _compile(value: dict[str, Any]) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(value, retriever=_refuse)
 
 

@@ -107,7 +107,7 @@ class View:
     def replace(
         self, gone: Iterable[Tool], come: Iterable[Entry], toolkits: Mapping[str, Toolkit], *, eager_only: bool
     ) -> View:
-        """A new View: without `gone`, with `come`. `eager_only`: only eager tools are listed (progressive disclosure)."""
+        """A new View: without `gone`, with `come`. `eager_only` lists eager tools alone (progressive disclosure)."""
         tools = dict(self.tools)
         qualified = dict(self.qualified)
         unlisted: set[str] = set()

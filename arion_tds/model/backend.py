@@ -45,7 +45,7 @@ class McpBackend:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OperationBackend:
-    """An OpenAPI operation. `binding` is opaque here: made by openapi.expand, understood by openapi's request builder."""
+    """An OpenAPI operation. `binding` is opaque here: made by openapi.expand, read by openapi.request."""
 
     binding: object
     cluster: str

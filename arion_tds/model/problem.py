@@ -7,7 +7,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that was refused. `where` is a resource name, config path or JSON Pointer; `why` a full sentence part."""
+    """One thing that was refused. `where`: a resource name, config path or JSON Pointer; `why`: a sentence."""
 
     where: str
     why: str
