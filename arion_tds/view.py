@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -47,6 +47,10 @@ class Entry:
         # Before 2026-07-28 an outputSchema that is not an object makes clients refuse the whole list.
         self.legacy = self.modern if _is_object(tool) else head + tool.extra + b"}"
 
+    def same(self, other: Entry) -> bool:
+        """Whether clients of either era see the same definition."""
+        return self.modern == other.modern and self.legacy == other.legacy
+
 
 def _is_object(tool: Tool) -> bool:
     schema = tool.output_schema
@@ -69,24 +73,28 @@ class Page:
 class View:
     """Immutable. `tools` by published name, `qualified` by qualified name, `order` the listed published names, sorted.
 
-    `changed` counts publications of the scope. Nothing in here may be altered after publication.
+    `revision` counts publications of the scope; `list_revision` only those after which `tools/list` answers something
+    else than before (what list_changed is sent for). Nothing in here may be altered after publication.
     """
 
-    __slots__ = ("changed", "order", "qualified", "toolkits", "tools")
+    __slots__ = ("list_revision", "order", "qualified", "revision", "toolkits", "tools")
 
     def __init__(
         self,
         tools: dict[str, Entry],
         qualified: dict[str, Entry],
-        order: list[str],
+        order: Sequence[str],
         toolkits: Mapping[str, Toolkit],
-        changed: int,
+        revision: int,
+        list_revision: int,
     ) -> None:
+        """Made by `empty` and `replace` alone."""
         self.tools: Mapping[str, Entry] = tools
         self.qualified: Mapping[str, Entry] = qualified
-        self.order: Sequence[str] = order
+        self.order = order
         self.toolkits = toolkits
-        self.changed = changed
+        self.revision = revision
+        self.list_revision = list_revision
 
     def find(self, name: str) -> Entry | None:
         """The tool of that name in either spelling: published or qualified."""
@@ -109,22 +117,28 @@ class View:
     ) -> View:
         """A new View: without `gone`, with `come`. `eager_only` lists eager tools alone (progressive disclosure)."""
         tools = dict(self.tools)
-        qualified = dict(self.qualified)
-        unlisted: set[str] = set()
+        # Where the published name is the qualified one, one dict serves both: half the copying per change.
+        qualified = tools if self.qualified is self.tools else dict(self.qualified)
+        unlisted: dict[str, Entry] = {}
         for tool in gone:
             entry = qualified.pop(tool.qualified)
             tools.pop(entry.published, None)
-            unlisted.add(entry.published)
-        listed: list[str] = []
+            if entry.tool.eager or not eager_only:
+                unlisted[entry.published] = entry
+        listed: dict[str, Entry] = {}
         for entry in come:
             tools[entry.published] = entry
             qualified[entry.tool.qualified] = entry
             if entry.tool.eager or not eager_only:
-                listed.append(entry.published)
-        return View(tools, qualified, _reorder(self.order, unlisted, listed), toolkits, self.changed + 1)
+                listed[entry.published] = entry
+        same = unlisted.keys() == listed.keys() and all(entry.same(listed[name]) for name, entry in unlisted.items())
+        order = self.order if same else _reorder(self.order, unlisted.keys(), listed.keys())
+        return View(tools, qualified, order, toolkits, self.revision + 1, self.list_revision + (not same))
 
 
-def _reorder(order: Sequence[str], unlisted: set[str], listed: list[str]) -> list[str]:
+def _reorder(order: Sequence[str], unlisted: KeysView[str], listed: KeysView[str]) -> Sequence[str]:
+    if unlisted == listed:
+        return order
     new = list(order)
     if len(unlisted) + len(listed) <= 16:
         for name in unlisted:
@@ -141,7 +155,10 @@ def _reorder(order: Sequence[str], unlisted: set[str], listed: list[str]) -> lis
     return new
 
 
-EMPTY: Final = View({}, {}, [], {}, 0)
+def empty(naming: Naming) -> View:
+    """The View of a scope that holds nothing yet."""
+    tools: dict[str, Entry] = {}
+    return View(tools, tools if naming is Naming.QUALIFIED else {}, [], {}, 0, 0)
 
 
 def entry(tool: Tool, naming: Naming) -> Entry:
@@ -152,10 +169,10 @@ def entry(tool: Tool, naming: Naming) -> Entry:
 class Published:
     """The current View of one scope. Owned by the ingest task; read and listened to by everybody in the same loop."""
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, naming: Naming) -> None:
         """`scope` is `<server>/<config>`, or the server name for a gateway without TDS."""
         self.scope = scope
-        self.view: View = EMPTY
+        self.view: View = empty(naming)
         self._listeners: dict[object, Callable[[View, View], None]] = {}
 
     def publish(self, view: View) -> None:

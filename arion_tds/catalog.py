@@ -1,0 +1,75 @@
+"""One scope's content from registry to View: the only place where a scope changes.
+
+In: changes (decoded, expanded, discovered). Out: a verdict per change, and a published View in which what was accepted
+is listed, found and callable at the same moment. Called by ingest and by the refresh of upstream servers.
+
+The costly part of a publication, each tool's JSON and its search terms, is done in slices before the View is swapped;
+the swap itself is a few dict copies. Commits of one scope are serialised, first come, first served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from arion_tds import view as views
+from arion_tds.model.change import Change, Verdict
+from arion_tds.model.gateway import Gateway
+from arion_tds.model.names import Naming
+from arion_tds.model.tool import Tool
+from arion_tds.pace import Pace
+from arion_tds.registry import snapshot as snapshots
+from arion_tds.registry.reduce import Outcome, Rules, reduce
+from arion_tds.search import tokenize
+from arion_tds.search.index import Index
+from arion_tds.view import Entry, Published
+
+
+class Catalog:
+    """The registry, search index and published View of one gateway."""
+
+    def __init__(self, gateway: Gateway, naming: Naming) -> None:
+        """Empty; static content is committed like delivered content."""
+        self.gateway = gateway
+        self.naming = naming
+        self.scope = gateway.scope or gateway.name
+        self.published = Published(self.scope, naming)
+        self.index = Index()
+        self.snapshot = snapshots.EMPTY
+        self._rules = Rules(naming=naming, code_mode=gateway.code_mode is not None)
+        self._writing = asyncio.Lock()
+
+    async def commit(self, changes: Sequence[Change]) -> tuple[Verdict, ...]:
+        """Apply the changes as one step and publish. A rejected change leaves no trace; the others apply."""
+        async with self._writing:
+            outcome = reduce(self.snapshot, changes, self._rules)
+            gone, come = _gone_and_come(outcome)
+            if gone or come or outcome.diff.toolkits_changed:
+                await self._publish(outcome, gone, come)
+            self.snapshot = outcome.snapshot
+            return outcome.verdicts
+
+    async def _publish(self, outcome: Outcome, gone: list[Tool], come: list[Tool]) -> None:
+        pace = Pace()
+        entries: list[Entry] = []
+        for tool in come:
+            entries.append(views.entry(tool, self.naming))
+            # A term set that the View does not hold yet is never shown: search asks the View for every hit.
+            self.index.add(tool.qualified, tool.namespace, tokenize.document(tool))
+            await pace.breathe()
+        new = self.published.view.replace(
+            gone, entries, outcome.snapshot.toolkits, eager_only=self.gateway.search is not None
+        )
+        stay = {tool.qualified for tool in come}
+        self.published.publish(new)
+        for tool in gone:
+            if tool.qualified not in stay:
+                self.index.remove(tool.qualified)
+                await pace.breathe()
+
+
+def _gone_and_come(outcome: Outcome) -> tuple[list[Tool], list[Tool]]:
+    diff = outcome.diff
+    gone = [*diff.removed, *(old for old, _ in diff.replaced)]
+    come = [*diff.added, *(new for _, new in diff.replaced)]
+    return gone, come

@@ -1,0 +1,18 @@
+"""Errors that stop the process from starting, raised where config meets the world and shown by the cli as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ConfigError(Exception):
+    """The config cannot be used. `problems` are sentences, each with the path of the mistake."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        """At least one problem."""
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class BindError(Exception):
+    """A listener's address cannot be bound."""

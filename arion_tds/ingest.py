@@ -1,0 +1,267 @@
+"""From a delivery to what is served: decode, expand or discover, commit, verdict.
+
+In: a `Delivery` (one response of the control plane, filtered to our scopes) or a gateway's static content.
+Out: content in the catalogs, and a `DeliveryVerdict` that names every refused resource. Called by xds.stream (through
+app) and by app at start. The only writer of catalogs, beside the refresh of upstream servers.
+
+Tools and toolkits are pure computation and are applied in order of arrival. Sources and servers wait on a worker or on
+a network: each goes its own way, so that one that hangs holds nothing back; a newer update or a removal of the same
+resource overtakes the older one, whose result is then dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from arion_tds.catalog import Catalog
+from arion_tds.decode import table
+from arion_tds.decode.datasource import DataRules
+from arion_tds.metrics import Metrics
+from arion_tds.model.change import (
+    Change,
+    PutServer,
+    PutSource,
+    PutTool,
+    PutToolkit,
+    RemoveServer,
+    RemoveSource,
+    RemoveTool,
+    RemoveToolkit,
+)
+from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.problem import Problem
+from arion_tds.model.server import McpServer
+from arion_tds.model.source import OpenApiSource
+from arion_tds.model.tool import Tool
+from arion_tds.model.toolkit import Toolkit
+from arion_tds.pace import Pace
+from arion_tds.problems import Problems
+
+BATCH: Final = 500
+"""Tools committed at once: large enough to amortise the dict copies, small enough to publish early."""
+
+_log = logging.getLogger("arion_tds.ingest")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Derived:
+    """The tools of a source or server, or why there are none. `left_out` says which parts are not served, and why."""
+
+    tools: tuple[Tool, ...] = ()
+    problem: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Derivers:
+    """How sources and servers become tools. Both bound their own time and answer with a problem instead of raising."""
+
+    expand: Callable[[OpenApiSource], Awaitable[Derived]]
+    discover: Callable[[McpServer], Awaitable[Derived]]
+
+
+class Ingest:
+    """The write path of the process."""
+
+    def __init__(
+        self,
+        catalogs: Mapping[str, Catalog],
+        rules: DataRules,
+        derivers: Derivers,
+        problems: Problems,
+        metrics: Metrics,
+    ) -> None:
+        """`catalogs` by scope; the mapping is live: a scope that appears in it is served from its next delivery on."""
+        self._catalogs = catalogs
+        self._rules = rules
+        self._derivers = derivers
+        self._problems = problems
+        self._metrics = metrics
+        self._in_order = asyncio.Lock()
+        self._newest: dict[tuple[Kind, ResourceId], object] = {}
+
+    async def deliver(self, delivery: Delivery) -> DeliveryVerdict:
+        """Apply one delivery; what is refused is named, everything else is served when this returns."""
+        if delivery.kind in {Kind.SOURCE, Kind.SERVER}:
+            rejected = await self._derived(delivery)
+        else:
+            async with self._in_order:
+                rejected = await self._plain(delivery)
+        self._tell(delivery, rejected)
+        return DeliveryVerdict(tuple(rejected))
+
+    async def _plain(self, delivery: Delivery) -> list[Problem]:
+        """Tools and toolkits: removals, then updates in batches."""
+        await self._remove(delivery)
+        rejected: list[Problem] = []
+        pace = Pace()
+        waiting: dict[str, list[tuple[Delivered, Change, tuple[str, ...]]]] = {}
+        for update in delivery.updates:
+            catalog = self._catalogs.get(update.id.scope)
+            if catalog is None:
+                continue
+            decoded = table.decode(delivery.kind, update.id, update.payload, self._rules_for(catalog))
+            if isinstance(decoded.value, Tool | Toolkit):
+                change: Change = (
+                    PutTool(decoded.value) if isinstance(decoded.value, Tool) else PutToolkit(decoded.value)
+                )
+                batch = waiting.setdefault(update.id.scope, [])
+                batch.append((update, change, decoded.warnings))
+                if len(batch) >= BATCH:
+                    rejected += await self._commit(catalog, delivery.kind, batch)
+                    batch.clear()
+            elif decoded.problem is not None:
+                rejected.append(self._refuse(delivery.kind, update, decoded.problem))
+            await pace.breathe()
+        for scope, batch in waiting.items():
+            catalog = self._catalogs.get(scope)
+            if catalog is not None and batch:
+                rejected += await self._commit(catalog, delivery.kind, batch)
+        return rejected
+
+    async def _commit(
+        self, catalog: Catalog, kind: Kind, batch: Sequence[tuple[Delivered, Change, tuple[str, ...]]]
+    ) -> list[Problem]:
+        rejected: list[Problem] = []
+        verdicts = await catalog.commit([change for _, change, _ in batch])
+        for (update, _, warnings), verdict in zip(batch, verdicts, strict=True):
+            if verdict.problem is not None:
+                rejected.append(self._refuse(kind, update, verdict.problem))
+            else:
+                self._accept(kind, update, (*warnings, *verdict.warnings))
+        return rejected
+
+    async def _remove(self, delivery: Delivery) -> None:
+        by_scope: dict[str, list[ResourceId]] = {}
+        for removed in delivery.removals:
+            by_scope.setdefault(removed.scope, []).append(removed)
+            self._problems.removed(delivery.kind, removed)
+        for scope, ids in by_scope.items():
+            catalog = self._catalogs.get(scope)
+            if catalog is None:
+                continue
+            verdicts = await catalog.commit([_removal(delivery.kind, removed.name) for removed in ids])
+            for removed, verdict in zip(ids, verdicts, strict=True):
+                self._warn(delivery.kind, str(removed), verdict.warnings)
+
+    async def _derived(self, delivery: Delivery) -> list[Problem]:
+        """Sources and servers: each update on its own, all at once."""
+        for removed in delivery.removals:
+            self._newest.pop((delivery.kind, removed), None)
+        await self._remove(delivery)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._derive_one(delivery.kind, update, self._ticket(delivery.kind, update.id)))
+                for update in delivery.updates
+            ]
+        return [problem for problem in (task.result() for task in tasks) if problem is not None]
+
+    def _ticket(self, kind: Kind, name: ResourceId) -> object:
+        ticket = object()
+        self._newest[(kind, name)] = ticket
+        return ticket
+
+    async def _derive_one(self, kind: Kind, update: Delivered, ticket: object) -> Problem | None:
+        try:
+            return await self._derive(kind, update, ticket)
+        finally:
+            if self._newest.get((kind, update.id)) is ticket:
+                del self._newest[(kind, update.id)]
+
+    async def _derive(self, kind: Kind, update: Delivered, ticket: object) -> Problem | None:
+        catalog = self._catalogs.get(update.id.scope)
+        if catalog is None:
+            return None
+        decoded = table.decode(kind, update.id, update.payload, self._rules_for(catalog))
+        value = decoded.value
+        if decoded.problem is not None or not isinstance(value, OpenApiSource | McpServer):
+            problem = decoded.problem or Problem(str(update.id), "is not what its type says")
+            return self._refuse(kind, update, problem)
+        change, derived = await self.derive(value)
+        if self._newest.get((kind, update.id)) is not ticket:
+            return None  # A newer update or a removal has overtaken this one.
+        if derived.problem is not None:
+            return self._refuse(kind, update, Problem(str(update.id), derived.problem))
+        (verdict,) = await catalog.commit([change])
+        if verdict.problem is not None:
+            return self._refuse(kind, update, verdict.problem)
+        self._accept(kind, update, (*decoded.warnings, *verdict.warnings), derived.left_out)
+        return None
+
+    async def derive(self, value: OpenApiSource | McpServer) -> tuple[Change, Derived]:
+        """The change that a source or server comes to, with its tools expanded or discovered."""
+        if isinstance(value, OpenApiSource):
+            derived = await self._derivers.expand(value)
+            return PutSource(value, derived.tools), derived
+        derived = await self._derivers.discover(value)
+        return PutServer(value, derived.tools), derived
+
+    async def load(self, catalog: Catalog) -> list[Problem]:
+        """Commit a gateway's static content. Returns what was refused, for the start to fail on."""
+        gateway = catalog.gateway
+        problems: list[Problem] = []
+        changes: list[Change] = [PutTool(tool) for tool in gateway.tools]
+        changes += [PutToolkit(toolkit) for toolkit in gateway.toolkits]
+        for value in (*gateway.sources, *gateway.servers):
+            change, derived = await self.derive(value)
+            if derived.problem is None:
+                changes.append(change)
+            else:
+                problems.append(Problem(f"{catalog.scope}: static {value.namespace!r}", derived.problem))
+        for change, verdict in zip(changes, await catalog.commit(changes), strict=True):
+            if verdict.problem is not None:
+                problems.append(
+                    Problem(f"{catalog.scope}: static {type(change).__name__[3:].lower()}", verdict.problem.why)
+                )
+            self._warn(None, catalog.scope, verdict.warnings)
+        return problems
+
+    def _rules_for(self, catalog: Catalog) -> DataRules:
+        search = catalog.gateway.search
+        if search is None or search.embeddings is None:
+            return self._rules
+        return dataclasses.replace(self._rules, dimensions=search.embeddings.dimensions)
+
+    def _refuse(self, kind: Kind, update: Delivered, problem: Problem) -> Problem:
+        named = Problem(str(update.id), problem.why)
+        if self._problems.rejected(kind, update.id, update.version, problem.why):
+            _log.warning("rejected %s %s version %r: %s", kind.short, update.id, update.version, problem.why)
+        self._metrics.resources.labels(kind.short, "rejected").inc()
+        return named
+
+    def _accept(self, kind: Kind, update: Delivered, warnings: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
+        self._problems.accepted(kind, update.id, update.version, left_out)
+        self._metrics.resources.labels(kind.short, "accepted").inc()
+        self._warn(kind, str(update.id), (*warnings, *left_out))
+
+    def _warn(self, kind: Kind | None, name: str, warnings: tuple[str, ...]) -> None:
+        for warning in warnings:
+            _log.warning("%s %s: %s", kind.short if kind else "static", name, warning)
+
+    def _tell(self, delivery: Delivery, rejected: list[Problem]) -> None:
+        self._metrics.problems.set(len(self._problems))
+        if delivery.removals:
+            self._metrics.resources.labels(delivery.kind.short, "removed").inc(len(delivery.removals))
+        _log.info(
+            "%s: %d updated, %d removed, %d rejected",
+            delivery.kind.short,
+            len(delivery.updates) - len(rejected),
+            len(delivery.removals),
+            len(rejected),
+        )
+
+
+def _removal(kind: Kind, name: str) -> Change:
+    match kind:
+        case Kind.TOOL:
+            return RemoveTool(name)
+        case Kind.SOURCE:
+            return RemoveSource(name)
+        case Kind.SERVER:
+            return RemoveServer(name)
+        case Kind.TOOLKIT:
+            return RemoveToolkit(name)

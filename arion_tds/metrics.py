@@ -1,0 +1,60 @@
+"""Every metric's name and help text, in one place.
+
+In: events from pipelines and fronts. Out: the Prometheus text page. One `Metrics` per process, made by app; label
+values are listeners, scopes, types, backends and outcomes, all of which the config or this code bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_LATENCY: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The process's metrics. Counters are labelled children of the attributes below."""
+
+    def __init__(self) -> None:
+        """A registry of its own, so that two gateways in one process do not meet."""
+        self.registry = CollectorRegistry()
+        r = self.registry
+        self.calls = Counter("arion_tds_calls", "Tool calls by outcome", ["listener", "backend", "outcome"], registry=r)
+        self.call_seconds = Histogram(
+            "arion_tds_call_seconds",
+            "Seconds from the call's arrival to its result",
+            ["listener", "backend"],
+            buckets=_LATENCY,
+            registry=r,
+        )
+        self.searches = Counter("arion_tds_searches", "Searches by way", ["listener", "via"], registry=r)
+        self.tools = Gauge("arion_tds_tools", "Tools served", ["scope"], registry=r)
+        self.publications = Counter("arion_tds_publications", "Views published", ["scope"], registry=r)
+        self.resources = Counter(
+            "arion_tds_resources", "Delivered resources by verdict", ["type", "verdict"], registry=r
+        )
+        self.problems = Gauge("arion_tds_problems", "Resources that stand rejected", registry=r)
+        self.streams = Gauge("arion_tds_streams", "Open notification streams", ["listener"], registry=r)
+        self.xds_connected = Gauge("arion_tds_xds_connected", "1 while the control plane's stream is up", registry=r)
+        self.xds_attempts = Gauge("arion_tds_xds_attempts", "Streams tried since start", registry=r)
+        self.xds_age = Gauge(
+            "arion_tds_xds_last_response_age_seconds",
+            "Seconds since the control plane's last response (-1: none yet)",
+            registry=r,
+        )
+        self.xds_responses = Gauge(
+            "arion_tds_xds_responses", "Responses since start by what became of them", ["type", "answer"], registry=r
+        )
+        self.push_seconds = Histogram(
+            "arion_tds_push_seconds",
+            "Seconds from a response's arrival to its content being served",
+            ["type"],
+            buckets=_LATENCY,
+            registry=r,
+        )
+
+    def page(self) -> bytes:
+        """The Prometheus text page."""
+        return generate_latest(self.registry)
