@@ -71,5 +71,5 @@ class Problems:
 
     def _bound(self, kept: dict[tuple[str, str], Standing] | dict[tuple[str, str], tuple[Standing, ...]]) -> None:
         while len(kept) > MAX_PROBLEMS:
-            del kept[next(iter(kept))]  # type: ignore[arg-type]
+            del kept[next(iter(kept))]
             self.dropped += 1

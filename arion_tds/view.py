@@ -79,7 +79,7 @@ class View:
 
     __slots__ = ("list_revision", "order", "qualified", "revision", "toolkits", "tools")
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - private to this module: `empty` and `replace`
         self,
         tools: dict[str, Entry],
         qualified: dict[str, Entry],
