@@ -1,0 +1,172 @@
+"""One cluster at work: which endpoint has its turn, what is tried again, and what a caller hears when nothing helped.
+
+In: an Outgoing (a request with its final headers, its retry policy and its deadline). Out: HttpResponse or
+CallFailure. Called by clusters, which sets the time limit around it.
+
+Endpoints take turns. One that refuses connections is passed over for a few seconds, and a call goes on to the next
+endpoint at once: nothing was sent, so nothing can be done twice. Everything else is repeated only as the RetryPolicy
+says, with one exception every HTTP client makes: an idempotent request whose kept connection turns out to be closed
+is sent once more (RFC 9110, 9.2.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from arion_tds.backends.exchange import Broken, Pool
+from arion_tds.backends.retry import IDEMPOTENT, Fault, back_off, on_fault, on_status
+from arion_tds.model.cluster import Cluster
+from arion_tds.model.http import HttpRequest, HttpResponse
+from arion_tds.model.policy import RetryPolicy
+from arion_tds.model.result import CallFailure, ErrorCode
+
+PASS_OVER: Final = 5.0
+"""Seconds for which an endpoint that refused a connection is asked last."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request ready to be sent. `deadline` is a time of the event loop's clock; `max_bytes` limits the answer."""
+
+    request: HttpRequest
+    headers: list[tuple[str, str]]
+    retry: RetryPolicy | None
+    max_bytes: int
+    deadline: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EndpointStatus:
+    """`down`: passed over at the moment. `last_error` is the latest one, however long ago."""
+
+    origin: str
+    down: bool
+    last_error: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """Counts since the cluster was configured; `active` are calls under way."""
+
+    name: str
+    endpoints: tuple[EndpointStatus, ...]
+    active: int
+    calls: int
+    retries: int
+    overflows: int
+
+
+class _Endpoint:
+    __slots__ = ("down_until", "last_error", "origin")
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.down_until = 0.0
+        self.last_error: str | None = None
+
+
+class Upstream:
+    """A cluster's endpoints, connections and counts. Its fields belong to the calls of one event loop."""
+
+    def __init__(
+        self, cluster: Cluster, pool: Pool, rng: Callable[[], float], sleep: Callable[[float], Awaitable[None]]
+    ) -> None:
+        """`rng` draws from [0, 1) for the jitter of waits, `sleep` does the waiting."""
+        self.cluster = cluster
+        self.pool = pool
+        self.active = 0
+        self.calls = 0
+        self.overflows = 0
+        self.retired = False
+        self._retries = 0
+        self._rng = rng
+        self._sleep = sleep
+        self._endpoints = [_Endpoint(origin.rstrip("/")) for origin in cluster.endpoints]
+        self._turn = 0
+
+    async def send(self, outgoing: Outgoing) -> HttpResponse | CallFailure:
+        """Send, and send again as the policy says, until the answer is one to keep."""
+        loop = asyncio.get_running_loop()
+        retry = outgoing.retry
+        idempotent = outgoing.request.method in IDEMPOTENT
+        resent = False
+        retries = 0
+        while True:
+            outcome = await self._try(outgoing)
+            if isinstance(outcome, CallFailure):
+                return outcome
+            if isinstance(outcome, Broken) and outcome.stale and idempotent and not resent:
+                resent = True
+                continue
+            if retry is None or retries >= retry.num_retries or not _unwelcome(retry, outcome):
+                break
+            wait = back_off(retry, retries, self._rng())
+            if loop.time() + wait >= outgoing.deadline:
+                break
+            retries += 1
+            self._retries += 1
+            await self._sleep(wait)
+        return self._failure(outcome, idempotent=idempotent) if isinstance(outcome, Broken) else outcome
+
+    def status(self, now: float) -> ClusterStatus:
+        """A snapshot for the admin page."""
+        return ClusterStatus(
+            name=self.cluster.name,
+            endpoints=tuple(
+                EndpointStatus(one.origin, one.down_until > now, one.last_error) for one in self._endpoints
+            ),
+            active=self.active,
+            calls=self.calls,
+            retries=self._retries,
+            overflows=self.overflows,
+        )
+
+    async def _try(self, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
+        """One try, at the first endpoint that takes the connection."""
+        loop = asyncio.get_running_loop()
+        outcome: HttpResponse | Broken | CallFailure = Broken(Fault.CONNECT, "the cluster has no endpoints")
+        for endpoint in self._order(loop.time()):
+            outcome = await self._ask(endpoint, outgoing)
+            if not isinstance(outcome, Broken):
+                endpoint.down_until = 0.0
+                break
+            endpoint.last_error = outcome.why
+            if not outcome.fault.unsent:
+                break
+            endpoint.down_until = loop.time() + PASS_OVER
+        return outcome
+
+    async def _ask(self, endpoint: _Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
+        attempt = self.pool.attempt(endpoint.origin, outgoing.request, outgoing.headers, outgoing.max_bytes)
+        per_try = outgoing.retry.per_try_timeout if outgoing.retry is not None else None
+        if per_try is None:
+            return await attempt
+        try:
+            async with asyncio.timeout(per_try):
+                return await attempt
+        except TimeoutError:
+            return Broken(Fault.TRY_TIMEOUT, f"no whole answer within {per_try:g} s (per_try_timeout)")
+
+    def _order(self, now: float) -> list[_Endpoint]:
+        """Whose turn it is first; those that lately refused connections last."""
+        known = self._endpoints
+        if len(known) == 1:
+            return known
+        turn = self._turn % len(known)
+        self._turn = turn + 1
+        return sorted(known[turn:] + known[:turn], key=lambda endpoint: endpoint.down_until > now)
+
+    def _failure(self, broken: Broken, *, idempotent: bool) -> CallFailure:
+        late = broken.fault in {Fault.CONNECT_TIMEOUT, Fault.TRY_TIMEOUT}
+        return CallFailure(
+            ErrorCode.UPSTREAM_TIMEOUT if late else ErrorCode.UPSTREAM_ERROR,
+            f'cluster "{self.cluster.name}": {broken.why}',
+            retryable=broken.fault is not Fault.TLS and (idempotent or broken.fault.unsent),
+        )
+
+
+def _unwelcome(retry: RetryPolicy, outcome: HttpResponse | Broken) -> bool:
+    return on_fault(retry, outcome.fault) if isinstance(outcome, Broken) else on_status(retry, outcome.status)

@@ -1,0 +1,35 @@
+"""The TLS context of a cluster: made once, when the cluster is configured.
+
+In: ClusterTls. Out: an SSLContext that verifies certificate and host name. Called by clusters. Reads the PEM files.
+"""
+
+from __future__ import annotations
+
+import ssl
+
+from arion_tds.model.cluster import ClusterTls
+
+
+def context(tls: ClusterTls) -> ssl.SSLContext:
+    """A client context: the given authorities (or the system's), the client certificate if any, TLS 1.2 at least.
+
+    Raises ValueError with a sentence that names the file at fault.
+    """
+    try:
+        made = ssl.create_default_context(cafile=tls.ca_file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"ca_file {tls.ca_file!r} cannot be used: {_reason(error)}") from error
+    made.set_alpn_protocols(["http/1.1"])
+    if tls.cert_file is None:
+        return made
+    try:
+        # Without a password of its own OpenSSL would ask for one on the terminal.
+        made.load_cert_chain(tls.cert_file, tls.key_file, password=b"")
+    except (OSError, ValueError) as error:
+        said = f"cert_file {tls.cert_file!r} with key_file {tls.key_file!r} cannot be used: {_reason(error)}"
+        raise ValueError(said) from error
+    return made
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
