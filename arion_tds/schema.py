@@ -19,6 +19,8 @@ import msgspec
 MAX_COMPILED: Final = 4096
 """Validators kept compiled, over all scopes; the least recently used goes first."""
 
+_SHALLOW: Final = 128  # fewer objects and lists than this cannot nest to the library's limit of 255
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -98,10 +100,15 @@ def of(value: object) -> Schema | str:
     """Like `parse`, for a schema that is JSON values already."""
     if not isinstance(value, dict):
         return "a schema must be a JSON object"
-    problem = check(value)
-    if problem is not None:
-        return problem
-    return Schema(_encode(value))
+    try:
+        text = _encode(value)
+    except (RecursionError, OverflowError, TypeError) as error:
+        return f"not usable as JSON Schema: {_shorten(str(error))}"
+    if not (_plain(text) and jsonschema_rs.meta.is_valid(value)):
+        problem = check(value)
+        if problem is not None:
+            return problem
+    return Schema(text)
 
 
 def check(value: dict[str, object]) -> str | None:
@@ -114,6 +121,14 @@ def check(value: dict[str, object]) -> str | None:
     except (ValueError, RecursionError, OverflowError) as error:
         return f"not usable as JSON Schema: {_shorten(str(error))}"
     return None
+
+
+def _plain(text: bytes) -> bool:
+    """Whether the meta-schema alone decides: a third of a compilation's cost, which then waits for the first call.
+
+    Compilation finds more only in references and identifiers (`$…`), patterns, and in nesting beyond its limit.
+    """
+    return b'"$' not in text and b'"pattern' not in text and text.count(b"{") + text.count(b"[") < _SHALLOW
 
 
 def _compile(value: dict[str, Any]) -> jsonschema_rs.Validator:

@@ -10,11 +10,16 @@ import dataclasses
 import re
 from typing import Final
 
+import msgspec
+
 MISSING: Final = object()
 """What `lookup` returns for a path that leads nowhere (None is a value: JSON null)."""
 
 _VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_QUOTE = re.compile(r'\\.|"', re.DOTALL)  # an escape is taken whole, so an escaped quote is not one
 _PATH = re.compile(r"[^\s.{}]+(?:\.[^\s.{}]+)*\Z")
+
+_decode = msgspec.json.Decoder().decode
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,23 +49,72 @@ class Template:
 
 def parse(text: str) -> Template | str:
     """A Template (with `json` False and no variable `quoted`), or why the text does not compile."""
+    parts = _split(text)
+    if isinstance(parts, str):
+        return parts
+    for part in parts:
+        if isinstance(part, str) and "}}" in part:
+            return _unbalanced(part)
+    return Template(tuple(parts))
+
+
+def parse_body(text: str) -> Template | str:
+    """A Template whose `json` tells whether the text is JSON, with `quoted` marks then, or why it does not compile.
+
+    It is JSON if it parses with every variable inside quotes replaced by `x` and every other one by `null`.
+    Unlike in `parse`, `}}` alone is literal text: JSON objects end so.
+    """
+    parts = _split(text)
+    if isinstance(parts, str):
+        return parts
+    marked = _mark(parts)
+    sample = "".join(part if isinstance(part, str) else "x" if part.quoted else "null" for part in marked)
+    try:
+        _decode(sample)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return Template(tuple(parts))
+    return Template(tuple(marked), json=True)
+
+
+def _split(text: str) -> list[str | Variable] | str:
     parts: list[str | Variable] = []
     at = 0
     for found in _VARIABLE.finditer(text):
         literal = text[at : found.start()]
         path = found.group(1).strip()
         if not _PATH.match(path):
-            return f"{{{{{found.group(1)}}}}} is not a dot path of arguments"
+            return f"{{{{{_shorten(found.group(1))}}}}} is not a dot path of arguments"
         if literal:
             parts.append(literal)
         parts.append(Variable(tuple(path.split("."))))
         at = found.end()
-    if text[at:]:
-        parts.append(text[at:])
+    rest = text[at:]
+    if "{{" in rest:
+        return _unbalanced(rest[rest.index("{{") :])
+    if rest:
+        parts.append(rest)
+    return parts
+
+
+def _mark(parts: list[str | Variable]) -> list[str | Variable]:
+    """The parts with `quoted` set on the variables that stand between a quote and the next unescaped one."""
+    marked: list[str | Variable] = []
+    inside = False
     for part in parts:
-        if isinstance(part, str) and ("{{" in part or "}}" in part):
-            return f"unbalanced braces near {part.strip()[:40]!r}"
-    return Template(tuple(parts))
+        if isinstance(part, str):
+            inside ^= _QUOTE.findall(part).count('"') % 2 == 1
+            marked.append(part)
+        else:
+            marked.append(Variable(part.path, quoted=inside))
+    return marked
+
+
+def _unbalanced(near: str) -> str:
+    return f"unbalanced braces near {_shorten(near.strip())!r}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def lookup(arguments: object, path: tuple[str, ...]) -> object:
