@@ -1,0 +1,145 @@
+"""The versions of one type that are in use, by scope: what `initial_resource_versions` says after a reconnect.
+
+In: what a response touches, then what became of each resource. Out: the map, as honest as it can be. Called by
+xds.session.
+
+A claim must never hide a difference: the server sends nothing for a version that it believes we hold. So a resource
+whose fate is not known (its handler has not answered yet, or answers crossed) is claimed as `UNSETTLED`, which no
+server calls a version of its own: it then sends the resource, or says that it is gone. Leaving the name out would let
+a resource that was deleted meanwhile live for ever (istio/istio#41494).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Final
+
+UNSETTLED: Final = "unsettled"
+
+
+@dataclasses.dataclass(slots=True)
+class _Race:
+    """A resource that several unanswered responses touch: the newest decides, if it is accepted."""
+
+    count: int
+    newest: int
+    decided: bool = False
+
+
+class Held:
+    """Versions of one type. Owned by its session. Names are whole resource IDs; `seq` numbers responses by arrival."""
+
+    __slots__ = ("_flying", "_races", "_since", "_versions")
+
+    def __init__(self, scopes: Iterable[str]) -> None:
+        """`scopes`: those consumed from the start (generation 0)."""
+        self._versions: dict[str, dict[str, str]] = {scope: {} for scope in scopes}
+        self._since: dict[str, int] = dict.fromkeys(self._versions, 0)
+        self._flying: dict[str, int] = {}
+        self._races: dict[str, _Race] = {}
+
+    def __len__(self) -> int:
+        return sum(len(names) for names in self._versions.values())
+
+    def add_scope(self, scope: str, generation: int) -> None:
+        """Consume the scope from now on: responses of an earlier generation say nothing about it."""
+        self._versions[scope] = {}
+        self._since[scope] = generation
+
+    def drop_scope(self, scope: str) -> None:
+        """Forget everything of the scope."""
+        self._versions.pop(scope, None)
+        self._since.pop(scope, None)
+
+    def touch(self, names: Iterable[str], seq: int) -> None:
+        """A response about these resources goes to the handler."""
+        flying = self._flying
+        for name in names:
+            if name in flying:
+                race = self._races.get(name)
+                if race is None:
+                    self._races[name] = _Race(2, seq)
+                else:
+                    race.count += 1
+                    race.newest = seq
+                    race.decided = False
+            flying[name] = seq
+
+    def settle(self, scope: str, name: str, outcome: str | None, seq: int, generation: int) -> None:
+        """`outcome` is what the response left in use: a version, or None for a resource that is gone."""
+        if name in self._races:
+            outcome, known = self._race(name, seq, outcome)
+        else:
+            self._flying.pop(name, None)
+            known = True
+        if known:
+            self._record(scope, name, outcome, generation)
+
+    def keep(self, scope: str, name: str, seq: int, generation: int) -> None:
+        """The handler rejected the resource: what was in use before still is."""
+        if name not in self._races:
+            self._flying.pop(name, None)
+            return
+        race = self._races[name]
+        decided = race.decided and seq != race.newest
+        self._leave(name, race)
+        if not decided:
+            self._record(scope, name, UNSETTLED, generation)
+
+    def claim(self, scope: str, name: str, version: str) -> None:
+        """The version is in use after all; ignored when the scope is not consumed."""
+        names = self._versions.get(scope)
+        if names is not None:
+            names[name] = version
+
+    def alive(self, scope: str, name: str, version: str) -> bool:
+        """Whether a heartbeat of that version is one of a resource that we hold or are about to."""
+        if name in self._flying:
+            return True
+        return self._versions.get(scope, {}).get(name) in {version, UNSETTLED}
+
+    def has(self, scope: str, name: str) -> bool:
+        """Whether the resource is held or in a handler's hands."""
+        return name in self._flying or name in self._versions.get(scope, {})
+
+    def names(self, scope: str) -> list[str]:
+        """Every resource of the scope that is held or in a handler's hands."""
+        names = self._versions.get(scope)
+        if names is None:
+            return []
+        prefix = f"{scope}/"
+        return [*names, *(name for name in self._flying if name.startswith(prefix) and name not in names)]
+
+    def claims(self) -> dict[str, str]:
+        """`initial_resource_versions` for a stream that begins now."""
+        claims: dict[str, str] = {}
+        for names in self._versions.values():
+            claims.update(names)
+        for name in self._flying:
+            server, config, _ = name.split("/", 2)
+            if f"{server}/{config}" in self._versions:
+                claims[name] = UNSETTLED
+        return claims
+
+    def _race(self, name: str, seq: int, outcome: str | None) -> tuple[str | None, bool]:
+        race = self._races[name]
+        self._leave(name, race)
+        if seq == race.newest:
+            race.decided = True
+            return outcome, True
+        return UNSETTLED, not race.decided
+
+    def _leave(self, name: str, race: _Race) -> None:
+        race.count -= 1
+        if race.count == 0:
+            del self._races[name]
+            self._flying.pop(name, None)
+
+    def _record(self, scope: str, name: str, outcome: str | None, generation: int) -> None:
+        if self._since.get(scope, generation + 1) > generation:
+            return
+        if outcome is None:
+            self._versions[scope].pop(name, None)
+        else:
+            self._versions[scope][name] = outcome

@@ -1,0 +1,260 @@
+"""All types on one stream: what to ask, what a response means, what to answer, and what outlives the stream.
+
+In: responses (through an `Intake`), verdicts, changes of scope, the stream's beginnings and ends. Out: `Ticket`s for
+the handler and `Request`s for the wire, pulled. Called by xds.stream. No step awaits; the state is owned by the
+client's loop.
+
+The rules (envoyproxy/envoy api-docs/xds_protocol.rst, "Incremental xDS"; gRFC A46 for partial acceptance):
+- each response of a type that was asked for gets one answer, with its own nonce, in order of arrival within its type;
+- a nonce dies with its stream; names and versions in use are said anew on the next one, versions in first requests;
+- a response that is void as a whole changes nothing; otherwise the good is applied and the bad is named in the NACK;
+- a version counts as in use when its verdict is in, never before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.xds import ids
+from arion_tds.xds.held import UNSETTLED, Held
+from arion_tds.xds.response import Checked, Intake, ServerError, reason
+from arion_tds.xds.subscription import Request, Subscription
+
+INTERNAL_ERROR: Final = "internal error: the gateway failed to handle this response; its log says more"
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Ticket:
+    """A response that is being handled. `delivery` None: nothing is, or no longer, to be handed over.
+
+    `errors` is what the server said it cannot give; `void` whether the response was refused as a whole.
+    """
+
+    kind: Kind
+    delivery: Delivery | None
+    errors: tuple[ServerError, ...]
+    nonce: str
+    seq: int
+    generation: int
+    checked: Checked | None
+    error: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the verdict is in."""
+        return self.checked is None
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """Counts of one type since the client was made. `last_nack` is the text of the last NACK sent."""
+
+    responses: int = 0
+    acks: int = 0
+    nacks: int = 0
+    dropped: int = 0
+    last_nack: str = ""
+
+
+class TypeState:
+    """One type: its subscription, versions, counts, and the answers that the current stream still owes."""
+
+    __slots__ = ("answered", "held", "owed", "subscription", "tally", "unsettled")
+
+    def __init__(self, wanted: tuple[str, ...], scopes: Iterable[str]) -> None:
+        self.subscription = Subscription(wanted)
+        self.held = Held(scopes)
+        self.owed: deque[Ticket] = deque()
+        self.tally = Tally()
+        self.answered = False
+        self.unsettled = 0
+
+    def take(self, ticket: Ticket, checked: Checked) -> None:
+        """A response has been read."""
+        self.tally.responses += 1
+        self.owed.append(ticket)
+        self.unsettled += 1
+        self.held.touch(checked.names, ticket.seq)
+        self.held.touch(checked.gone, ticket.seq)
+
+    def finish(self, ticket: Ticket, error: str) -> None:
+        """Its verdict is in. The payloads go: the answer may have to wait behind an older one."""
+        ticket.checked = ticket.delivery = None
+        ticket.error = error
+        self.unsettled -= 1
+        self.answered = True
+
+    def answer(self) -> Request | None:
+        """The next answer in order of arrival, when it is known."""
+        if not self.owed or not self.owed[0].settled:
+            return None
+        ticket = self.owed.popleft()
+        if ticket.error:
+            self.tally.nacks += 1
+            self.tally.last_nack = ticket.error
+        else:
+            self.tally.acks += 1
+        return Request(ticket.kind, nonce=ticket.nonce, error=ticket.error)
+
+
+class Session:
+    """The client's whole protocol state. Survives streams: `open` begins one, `close` ends it."""
+
+    def __init__(self, scopes: Iterable[str], *, wildcard: bool) -> None:
+        """`wildcard`: subscribe to `*` and declare the scopes in the node; else subscribe to each scope's glob."""
+        self._wildcard = wildcard
+        self._scopes: dict[str, None] = dict.fromkeys(scopes)
+        self._generation = 0
+        self.types = {kind: TypeState(self._names(), self._scopes) for kind in Kind}
+        self._turn: deque[Kind] = deque(Kind)
+        self._open = False
+        self._node_sent = False
+        self._seq = 0
+        self.dropped = 0
+
+    @property
+    def unanswered(self) -> int:
+        """Responses of this stream without an answer on the wire, plus those of older ones still being handled."""
+        settled = sum(ticket.settled for state in self.types.values() for ticket in state.owed)
+        return settled + self.unsettled
+
+    @property
+    def unsettled(self) -> int:
+        """Responses, of any stream, whose verdict is not in."""
+        return sum(state.unsettled for state in self.types.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every type's first response was settled and no handler is still at work on another."""
+        return all(state.answered and not state.unsettled for state in self.types.values())
+
+    @property
+    def has_names(self) -> bool:
+        """Whether there is anything to ask for."""
+        return self._wildcard or bool(self._scopes)
+
+    def set_scopes(self, scopes: Iterable[str]) -> bool:
+        """Consume exactly these. True: the stream must be opened anew, since its node declares too few."""
+        new = dict.fromkeys(scopes)
+        gone = [scope for scope in self._scopes if scope not in new]
+        come = [scope for scope in new if scope not in self._scopes]
+        if not gone and not come:
+            return False
+        self._generation += 1
+        self._scopes = new
+        for state in self.types.values():
+            for scope in gone:
+                state.held.drop_scope(scope)
+            for scope in come:
+                state.held.add_scope(scope, self._generation)
+            if not self._wildcard:
+                state.subscription.want(self._names())
+        return self._wildcard and bool(come) and self._open and self._node_sent
+
+    def open(self) -> None:
+        """A new stream begins."""
+        self._open = True
+        self._node_sent = False
+        for state in self.types.values():
+            state.owed.clear()
+            state.subscription.open()
+
+    def close(self) -> None:
+        """The stream is gone, and with it every answer that it was owed."""
+        self._open = False
+        for state in self.types.values():
+            state.owed.clear()
+
+    def next_request(self) -> Request | None:
+        """The next thing to say on the stream, or None: subscriptions of every type first, then answers in turn."""
+        if not self._open:
+            return None
+        for kind, state in self.types.items():
+            first = not state.subscription.asked
+            pulled = state.subscription.pull()
+            if pulled is not None:
+                versions = state.held.claims() if first else {}
+                return Request(kind, *pulled, versions=versions, scopes=self._node())
+        for kind in self._turn:
+            answer = self.types[kind].answer()
+            if answer is not None:
+                # The type that was just served goes last, so that a busy one does not starve the others.
+                self._turn.remove(kind)
+                self._turn.append(kind)
+                return answer
+        return None
+
+    def begin(self, type_url: str, nonce: str) -> Intake | None:
+        """Start to read a response. None: its type was not asked for; it is dropped, counted and not answered."""
+        state = next((state for kind, state in self.types.items() if kind.value == type_url), None)
+        if state is None or not state.subscription.asked:
+            self.dropped += 1
+            if state is not None:
+                state.tally.dropped += 1
+            return None
+        return Intake(Kind(type_url), nonce, self._scopes, state.held, self._generation)
+
+    def receive(self, intake: Intake) -> Ticket:
+        """The response has been read: it is now owed an answer, and the handler its delivery, if there is one."""
+        checked = intake.checked()
+        self._seq += 1
+        delivery = checked.delivery if checked.delivery.updates or checked.delivery.removals else None
+        ticket = Ticket(intake.kind, delivery, checked.errors, intake.nonce, self._seq, intake.generation, checked)
+        self.types[intake.kind].take(ticket, checked)
+        if delivery is None:
+            self.settle(ticket, DeliveryVerdict())
+        return ticket
+
+    def settle(self, ticket: Ticket, verdict: DeliveryVerdict) -> None:
+        """The handler's verdict, once. Recorded whether or not the stream of the response still is."""
+        checked = ticket.checked
+        if checked is None:
+            return
+        state = self.types[ticket.kind]
+        bad = {problem.where for problem in verdict.rejected}
+        for scope, name, version in _outcomes(checked):
+            if name in bad:
+                state.held.keep(scope, name, ticket.seq, ticket.generation)
+            else:
+                state.held.settle(scope, name, version, ticket.seq, ticket.generation)
+        problems = checked.problems + verdict.rejected
+        if checked.fault:
+            state.finish(ticket, f"response refused as a whole, nothing of it was applied: {checked.fault}")
+        else:
+            state.finish(ticket, reason(problems, checked.entries) if problems else "")
+
+    def fail(self, ticket: Ticket) -> None:
+        """The handler broke: what it had applied by then is not known, so no version of it is claimed."""
+        checked = ticket.checked
+        if checked is None:
+            return
+        state = self.types[ticket.kind]
+        for scope, name, _ in _outcomes(checked):
+            state.held.settle(scope, name, UNSETTLED, ticket.seq, ticket.generation)
+        state.finish(ticket, INTERNAL_ERROR)
+
+    def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)
+        """A resource that was rejected has been taken after all: its version is in use from now on."""
+        self.types[kind].held.claim(id.scope, str(id), version)
+
+    def _node(self) -> tuple[str, ...] | None:
+        if self._node_sent:
+            return None
+        self._node_sent = True
+        return tuple(self._scopes)
+
+    def _names(self) -> tuple[str, ...]:
+        return (ids.WILDCARD,) if self._wildcard else tuple(ids.glob(scope) for scope in self._scopes)
+
+
+def _outcomes(checked: Checked) -> Iterator[tuple[str, str, str | None]]:
+    """Scope, name and version (None: gone) of everything that was delivered, if all of it is applied."""
+    delivery = checked.delivery
+    for update, name in zip(delivery.updates, checked.names, strict=True):
+        yield update.id.scope, name, update.version
+    for removed, name in zip(delivery.removals, checked.gone, strict=True):
+        yield removed.scope, name, None

@@ -1,0 +1,329 @@
+"""The delta xDS client: one gRPC stream after the other, for as long as the process lives.
+
+In: settings, the scopes consumed, and a handler that applies deliveries. Out: calls of the handler, ACKs and NACKs,
+readiness, status. Called by app. Everything that decides is in xds.session; here it meets sockets and time.
+
+Owners: the `run` task owns every other task. Handler calls live in a group as old as `run`, so that one that is
+halfway through when a stream breaks still finishes; reader, writer and timers live in a group per stream. All run in
+one event loop and touch the session between awaits only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, NoReturn
+
+import grpc
+import grpc.aio
+
+from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.pace import Pace
+from arion_tds.xds import wire
+from arion_tds.xds.backoff import Backoff, Uniform
+from arion_tds.xds.session import Session, Ticket
+from arion_tds.xds.status import AdsStatus, Observer, Said, Silent, TypeStatus
+from arion_tds.xds.subscription import Request
+from arion_tds.xds.wire import AdsSettings
+
+__all__ = ["AdsClient", "AdsSettings", "AdsStatus", "Observer", "TypeStatus"]
+
+_log = logging.getLogger("arion_tds.xds")
+
+_STEP: Final = 64
+"""Entries of a response read between two looks at the clock."""
+
+_LOGGED: Final = 2000
+"""Characters of a NACK that are logged; the admin's status has all of it."""
+
+Handler = Callable[[Delivery], Awaitable[DeliveryVerdict]]
+_Call = grpc.aio.StreamStreamCall[bytes, bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _End:
+    """Why a stream is over. `ours`: we end it ourselves, to declare more scopes on a new one."""
+
+    why: str
+    ours: bool = False
+
+
+class AdsClient:
+    """Delta ADS against one control plane. `run` does everything; the rest may be called at any time, from its loop."""
+
+    def __init__(
+        self,
+        settings: AdsSettings,
+        scopes: Iterable[str],
+        handler: Handler,
+        *,
+        clock: Callable[[], float],
+        rng: Uniform,
+        observer: Observer | None = None,
+    ) -> None:
+        """`clock` is monotonic, in seconds; `rng` is a `random.Random`.
+
+        `handler` applies a delivery and says what it rejected. Its calls start in order of arrival and overlap, so it
+        must itself keep the order per resource, and bound its own time: at most `max_unanswered` calls run at once,
+        and reading stops while they do.
+        """
+        self._settings = settings
+        self._handler = handler
+        self._clock = clock
+        self._observer: Observer = observer or Silent()
+        self._session = Session(scopes, wildcard=settings.subscription == "wildcard")
+        self._backoff = Backoff(settings.backoff_base, settings.backoff_max, rng)
+        self._keepalive = settings.keepalive_time
+        self._fetch_left = settings.initial_fetch_timeout
+        self._said = Said()
+        self._calls = asyncio.TaskGroup()
+        self._ready = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._reopen = asyncio.Event()
+        self._connected_since: float | None = None
+        self._last_response_at: float | None = None
+        self._attempts = 0
+        self._last_error = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every type's first response was applied, or the initial fetch has had its time. Never unset."""
+        return self._ready.is_set()
+
+    async def wait_ready(self) -> None:
+        """Until `is_ready`. While no stream can be opened that is for ever: the caller bounds it."""
+        await self._ready.wait()
+
+    def status(self) -> AdsStatus:
+        """The client now."""
+        return AdsStatus(
+            connected=self._connected_since is not None,
+            connected_since=self._connected_since,
+            last_response_at=self._last_response_at,
+            attempts=self._attempts,
+            last_error=self._last_error,
+            dropped=self._session.dropped,
+            types={
+                kind: TypeStatus(
+                    state.answered,
+                    len(state.held),
+                    state.tally.responses,
+                    state.tally.acks,
+                    state.tally.nacks,
+                    state.tally.dropped,
+                    state.tally.last_nack,
+                )
+                for kind, state in self._session.types.items()
+            },
+        )
+
+    def set_scopes(self, scopes: Iterable[str]) -> None:
+        """Consume exactly these scopes from now on; those that go must have had their content dropped by the caller."""
+        if self._session.set_scopes(scopes):
+            self._reopen.set()
+        self._wake.set()
+
+    def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)
+        """A resource that the handler rejected was taken after all: its version is in use."""
+        self._session.claim(kind, id, version)
+
+    async def run(self) -> NoReturn:
+        """Keep a stream open until cancelled. Cancelling also ends the handler calls that are under way."""
+        async with asyncio.TaskGroup() as self._calls:
+            while True:
+                await self._something_to_ask()
+                begun = self._clock()
+                end = await self._attempt()
+                lived = self._clock() - begun
+                delay = self._backoff.least(lived) if end.ours else self._backoff.delay(lived)
+                self._tell(end, delay)
+                await asyncio.sleep(delay)
+
+    async def _something_to_ask(self) -> None:
+        """A stream on which nothing can be asked for is not opened: without scopes there is nothing to wait for."""
+        while not self._session.has_names:
+            self._ready.set()
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _attempt(self) -> _End:
+        """One stream from dial to end."""
+        self._attempts += 1
+        self._reopen.clear()
+        channel = wire.channel(self._settings, self._keepalive)
+        try:
+            call = channel.stream_stream(wire.METHOD, None, None)(None)
+            end = await self._connect(call)
+            if end is None:
+                self._connected_since = self._clock()
+                self._observer.connected()
+                self._session.open()
+                end = await self._converse(call)
+        except Exception as error:  # noqa: BLE001  (the top of all that one stream does: the next may fare better)
+            _log.exception("the control plane's stream broke on an error of our own")
+            end = _End(f"internal error: {error!r}")
+        finally:
+            self._session.close()
+            self._connected_since = None
+            await channel.close(None)
+        self._observer.disconnected(end.why)
+        return end
+
+    async def _connect(self, call: _Call) -> _End | None:
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout):
+                await call.wait_for_connection()
+        except TimeoutError:
+            return _End(f"no connection within {self._settings.connect_timeout:g} s (connect_timeout)")
+        except grpc.aio.AioRpcError as error:
+            return self._status(error)
+        return None
+
+    async def _converse(self, call: _Call) -> _End:
+        """Read and write until one of the two ends, or scopes ask for another stream."""
+        async with asyncio.TaskGroup() as tasks:
+            timer = tasks.create_task(self._initial_fetch())
+            parts = [tasks.create_task(part) for part in (self._read(call), self._write(call), self._until_reopen())]
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            timer.cancel()
+            # The reader's word goes before the writer's: its end is the server's status.
+            end = next(part for part in parts if part.done()).result()
+            for part in parts:
+                part.cancel()
+        return end
+
+    async def _write(self, call: _Call) -> _End:
+        while True:
+            request = self._session.next_request()
+            if request is None:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            try:
+                await call.write(wire.encode(request, self._settings))
+            except grpc.aio.AioRpcError as error:
+                return self._status(error)
+            except asyncio.InvalidStateError:
+                return _End(f"{(await call.code()).name}: {await call.details()}")
+            if request.nonce:
+                self._answered(request)
+
+    async def _read(self, call: _Call) -> _End:
+        while True:
+            while self._session.unanswered >= self._settings.max_unanswered:
+                self._room.clear()
+                await self._room.wait()
+            try:
+                raw = await call.read()
+            except grpc.aio.AioRpcError as error:
+                return self._status(error)
+            if not isinstance(raw, bytes):
+                return _End("the control plane ended the stream (OK)")
+            response = wire.parse(raw)
+            if isinstance(response, str):
+                return _End(response)
+            await self._receive(response)
+
+    async def _receive(self, response: wire.Response) -> None:
+        self._backoff.succeeded()
+        self._last_response_at = self._clock()
+        intake = self._session.begin(response.type_url, response.nonce)
+        if intake is None:
+            self._observer.dropped(response.type_url)
+            self._warn(("dropped", response.type_url), "response of a type not asked for: %r", response.type_url)
+            return
+        self._observer.response(intake.kind, response.size)
+        pace = Pace()
+        for done, entry in enumerate(wire.resources(response)):
+            intake.update(*entry)
+            if done % _STEP == 0:
+                await pace.breathe()
+        for done, name in enumerate(wire.removed(response)):
+            intake.remove(name)
+            if done % _STEP == 0:
+                await pace.breathe()
+        for done, fault in enumerate(wire.errors(response)):
+            intake.error(*fault)
+            if done % _STEP == 0:
+                await pace.breathe()
+        ticket = self._session.receive(intake)
+        for error in ticket.errors:
+            what = "cannot be had, dropped here" if error.dropped else "cannot be had, what is in use stays"
+            self._warn(("error", error), "%s %s %s: code %d, %s", intake.kind.short, error.name, what, *error.said)
+        if ticket.delivery is None:
+            self._settled()
+        else:
+            self._calls.create_task(self._handle(ticket, ticket.delivery))
+
+    async def _handle(self, ticket: Ticket, delivery: Delivery) -> None:
+        try:
+            self._session.settle(ticket, await self._handler(delivery))
+        except Exception as error:  # noqa: BLE001  (the top of a task: a bug in a handler must not end the stream)
+            if self._said.news(("handler", repr(error)), self._clock()):
+                _log.exception("a %s response could not be handled", ticket.kind.short)
+        finally:
+            self._session.fail(ticket)  # Nothing, when it is settled; else the handler broke or was cancelled.
+            self._settled()
+
+    def _settled(self) -> None:
+        """A verdict is in: it may have to be told, it may make room, it may have been the last one before ready."""
+        self._wake.set()
+        self._room.set()
+        if not self._ready.is_set() and self._session.complete:
+            self._ready.set()
+            _log.info("first content of every type is in")
+
+    async def _initial_fetch(self) -> None:
+        """The time that ready waits for; it runs only while a stream is up (gRFC A57)."""
+        begun = self._clock()
+        try:
+            await asyncio.sleep(max(0.0, self._fetch_left))
+        finally:
+            self._fetch_left -= self._clock() - begun
+        if not self._ready.is_set():
+            self._ready.set()
+            _log.warning(
+                "ready without the control plane's word on %s: it had %g s (initial_fetch_timeout)",
+                ", ".join(kind.short for kind, state in self._session.types.items() if not state.answered) or "all",
+                self._settings.initial_fetch_timeout,
+            )
+
+    async def _until_reopen(self) -> _End:
+        await self._reopen.wait()
+        return _End("more scopes are consumed: they are declared on a new stream", ours=True)
+
+    def _answered(self, request: Request) -> None:
+        self._room.set()
+        self._observer.answered(request.kind, accepted=not request.error)
+        if request.error:
+            text = request.error if len(request.error) <= _LOGGED else request.error[:_LOGGED] + "…"
+            self._warn(("nack", request.kind, request.error), "NACK %s: %s", request.kind.short, text)
+
+    def _status(self, error: grpc.aio.AioRpcError) -> _End:
+        details = error.details() or "no details"
+        if "too_many_pings" in details and self._keepalive < wire.SPARING_KEEPALIVE:
+            self._keepalive = wire.SPARING_KEEPALIVE
+            details += f"; from now on it is pinged every {wire.SPARING_KEEPALIVE:g} s only"
+        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            details += f"; max_message_bytes is {self._settings.max_message_bytes}"
+        return _End(f"{error.code().name}: {details}")
+
+    def _tell(self, end: _End, delay: float) -> None:
+        if end.ours:
+            _log.info("%s", end.why)
+            return
+        self._last_error = end.why
+        self._warn(
+            ("ended", end.why),
+            "control plane %s: %s; what it sent stays served; next try in %.1f s",
+            self._settings.address,
+            end.why,
+            delay,
+        )
+
+    def _warn(self, key: tuple[object, ...], text: str, *values: object) -> None:
+        if self._said.news(key, self._clock()):
+            _log.warning(text, *values)
