@@ -39,8 +39,15 @@ def gateway(block: object, rules: DataRules, where: str) -> tuple[Gateway | None
     protojson.fill(block, message, where, problems)
     case = Case(rules)
     made = _gateway(message, case)
-    problems += [_below(where, found) for found in case.problems]
+    unread = tuple(problem.where for problem in problems)
+    found = [_below(where, problem) for problem in case.problems]
+    problems += [problem for problem in found if not _follows(problem.where, unread)]
     return None if problems else made, problems, [str(_below(where, found)) for found in case.warnings]
+
+
+def _follows(path: str, unread: tuple[str, ...]) -> bool:
+    """Whether the finding only says that a field, which could not be read, is empty."""
+    return any(path == other or path.startswith((f"{other}.", f"{other}[")) for other in unread)
 
 
 def _below(where: str, found: Problem) -> Problem:

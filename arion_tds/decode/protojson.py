@@ -27,10 +27,10 @@ def fill(block: object, message: Message, where: str, problems: list[Problem], d
     written: dict[str, str] = {}
     for key, value in block.items():
         field = _field(message, key)
-        path = f"{where}.{key}" if where else str(key)
         if field is None:
-            problems.append(Problem(path, "unknown field"))
+            problems.append(Problem(_under(where, key), "unknown field"))
             continue
+        path = _under(where, field.name)
         if value is None:  # proto JSON: null is the same as not there
             continue
         taken = _taken(field, written, key)
@@ -45,6 +45,10 @@ def fill(block: object, message: Message, where: str, problems: list[Problem], d
             inner = getattr(message, field.name)
             inner.SetInParent()
             fill(value, inner, path, problems, depth + 1)
+
+
+def _under(where: str, key: object) -> str:
+    return f"{where}.{key}" if where else str(key)
 
 
 def _field(message: Message, key: object) -> FieldDescriptor | None:
