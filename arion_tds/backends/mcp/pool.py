@@ -1,0 +1,111 @@
+"""Every MCP server that the gateway speaks to, by URL; made on demand, bounded, closed together.
+
+In: URLs of `McpBackend`s and `McpServer`s. Out: `Upstream`s, calls, listings.
+Called by calls (tools/call), ingest (tools/list, removal) and admin (status). Built and closed by the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import ssl
+from collections.abc import Callable, Collection, Mapping
+
+from arion_tds.backends.mcp.address import DEFAULT_ADDRESSES, AddressPolicy
+from arion_tds.backends.mcp.connection import Upstream, UpstreamStatus
+from arion_tds.backends.mcp.listing import Listing
+from arion_tds.backends.mcp.settings import DEFAULT_SETTINGS, UpstreamSettings
+from arion_tds.model.backend import McpBackend
+from arion_tds.model.context import CallContext, Limits
+from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamsSettings:
+    """`servers` holds settings by URL, `default` those of all others; `addresses` says where these may be."""
+
+    default: UpstreamSettings = DEFAULT_SETTINGS
+    servers: Mapping[str, UpstreamSettings] = dataclasses.field(default_factory=dict)
+    addresses: AddressPolicy = DEFAULT_ADDRESSES
+    max_servers: int = 1024
+
+
+class Upstreams:
+    """The servers in use. Use from one event loop."""
+
+    def __init__(self, settings: UpstreamsSettings, *, clock: Callable[[], float]) -> None:
+        """`clock`: seconds, shown in `status`."""
+        self._settings = settings
+        self._clock = clock
+        self._upstreams: dict[str, Upstream] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._tls: dict[tuple[str | None, ...], ssl.SSLContext] = {}
+
+    def get(self, url: str) -> Upstream | CallFailure:
+        """The server of that URL; made now if it is new. A failure: there are `max_servers` already, none idle."""
+        found = self._upstreams.get(url)
+        if found is not None:
+            return found
+        if len(self._upstreams) >= self._settings.max_servers:
+            idle = next((each for each in self._upstreams.values() if not each.busy), None)
+            if idle is None:
+                why = f"{self._settings.max_servers} MCP servers are in use already (max_servers)"
+                return CallFailure(ErrorCode.OVERFLOW, why, retryable=True)
+            self._let_go(idle.url)
+        settings = self._settings.servers.get(url, self._settings.default)
+        try:
+            tls = self._context(settings) if url.startswith("https:") else None
+        except (OSError, ssl.SSLError) as error:
+            why = f"the TLS files for MCP server {url} cannot be used: {error}"
+            return CallFailure(ErrorCode.UPSTREAM_ERROR, why)
+        made = Upstream(url, settings, clock=self._clock, policy=self._settings.addresses, tls=tls)
+        self._upstreams[url] = made
+        return made
+
+    def _context(self, settings: UpstreamSettings) -> ssl.SSLContext:
+        """Servers with the same files share a context: loading the CAs takes tens of milliseconds."""
+        files = (settings.ca_file, settings.cert_file, settings.key_file)
+        found = self._tls.get(files)
+        if found is None:
+            found = ssl.create_default_context(cafile=settings.ca_file)
+            if settings.cert_file is not None:
+                found.load_cert_chain(settings.cert_file, settings.key_file)
+            self._tls[files] = found
+        return found
+
+    async def call(
+        self, backend: McpBackend, arguments: bytes, context: CallContext, limits: Limits, *, idempotent: bool
+    ) -> CallResult | RpcError:
+        """Call the backend's tool on its server. `arguments`: a JSON object."""
+        upstream = self.get(backend.server)
+        if isinstance(upstream, CallFailure):
+            return failed(upstream)
+        return await upstream.call(backend.tool, arguments, context, limits, idempotent=idempotent)
+
+    async def list_tools(self, url: str) -> Listing | CallFailure:
+        """Every tool of the server, or why not."""
+        upstream = self.get(url)
+        return upstream if isinstance(upstream, CallFailure) else await upstream.list_tools()
+
+    def keep(self, urls: Collection[str]) -> None:
+        """Let go of every server that is not among `urls` (those of the tools and servers now in the catalog)."""
+        for url in [each for each in self._upstreams if each not in urls]:
+            self._let_go(url)
+
+    def _let_go(self, url: str) -> None:
+        gone = self._upstreams.pop(url)
+        task = asyncio.get_running_loop().create_task(gone.retire())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def status(self) -> tuple[UpstreamStatus, ...]:
+        """Every server, in order of first use."""
+        return tuple(each.status() for each in self._upstreams.values())
+
+    async def close(self) -> None:
+        """Close all at once; returns when every connection and task is gone."""
+        upstreams = list(self._upstreams.values())
+        self._upstreams.clear()
+        for task in list(self._closing):
+            task.cancel()
+        await asyncio.gather(*self._closing, *(each.close() for each in upstreams), return_exceptions=True)
