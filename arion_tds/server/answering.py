@@ -1,0 +1,101 @@
+"""How a tools/call is answered while it runs: as JSON if it is quick and quiet, else as an event stream.
+
+In: notifications of the upstream (bytes) and the final answer. Out: the response. Used by calling, one `Answering` per
+call whose client takes event streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from arion_tds.server.settings import FrontSettings
+from arion_tds.server.sse import EventStream
+
+_QUEUE_BYTES: Final = 1 << 20
+"""Notifications of one call that may wait for a slow client; further ones are dropped, the result never is."""
+
+_PROGRESS: Final = "notifications/progress"
+_LOG: Final = "notifications/message"
+
+
+class _Method(msgspec.Struct):
+    method: str
+
+
+_decode_method = msgspec.json.Decoder(_Method).decode
+
+
+def may_relay(message: bytes, *, progress: bool, log: bool) -> bool:
+    """Whether an upstream's notification may go to this caller: only what the call asked for (tokens, a log level)."""
+    try:
+        method = _decode_method(message).method
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return (progress and method == _PROGRESS) or (log and method == _LOG)
+
+
+class Answering:
+    """The response of one running call. The task that serves the request owns it, and the writer that it starts."""
+
+    __slots__ = ("_dropped", "_request", "_settings", "_started", "_timer", "_wants")
+
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        settings: FrontSettings,
+        wants: tuple[bool, bool],
+        dropped: Callable[[str], None],
+    ) -> None:
+        """`wants`: progress, log messages. Starts an event stream by itself after `sse_after` seconds of silence."""
+        self._request = request
+        self._settings = settings
+        self._wants = wants
+        self._dropped = dropped
+        self._started: tuple[EventStream, asyncio.Task[web.StreamResponse]] | None = None
+        self._timer = asyncio.get_running_loop().call_later(settings.sse_after, self._start)
+
+    def notify(self, message: bytes) -> None:
+        """Pass an upstream's notification on. Callable until the call has returned; afterwards it does nothing."""
+        progress, log = self._wants
+        if not may_relay(message, progress=progress, log=log):
+            return
+        stream, _ = self._start()
+        if not stream.push(message):
+            self._dropped("call notification")
+
+    def _start(self) -> tuple[EventStream, asyncio.Task[web.StreamResponse]]:
+        if self._started is None:
+            self._timer.cancel()
+            stream = EventStream(_QUEUE_BYTES)
+            settings = self._settings
+            run = stream.run(self._request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)
+            self._started = stream, asyncio.create_task(run)
+        return self._started
+
+    @property
+    def started(self) -> bool:
+        """Whether the answer has become an event stream."""
+        return self._started is not None
+
+    async def finish(self, answer: bytes) -> web.StreamResponse:
+        """End the event stream with the answer. ConnectionError when the client is gone."""
+        stream, writer = self._start()
+        stream.end(answer)
+        return await writer
+
+    async def close(self) -> None:
+        """Nothing more comes from this call. If it was not finished, the client is gone: nothing more is written."""
+        self._timer.cancel()
+        self._wants = (False, False)
+        if self._started is None:
+            return
+        _, writer = self._started
+        writer.cancel()
+        await asyncio.wait([writer])
+        if not writer.cancelled():
+            writer.exception()  # seen: it was raised by `finish`, or the client went away first

@@ -1,0 +1,151 @@
+"""One tools/call from its params to its response: find the tool, check mirrored headers, run it, answer.
+
+In: what front has judged of the request (`Asked`). Out: the response. Called by front; calls `CallPort`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Callable
+
+from aiohttp import web
+
+from arion_tds.model.context import CallContext
+from arion_tds.model.result import CallResult, RpcError
+from arion_tds.server import eras, exchange, jsonrpc, param_headers, render, trace
+from arion_tds.server.answering import Answering
+from arion_tds.server.guard import Accepts
+from arion_tds.server.jsonrpc import Params, Request
+from arion_tds.server.methods import Call, Methods
+from arion_tds.server.running import Running
+from arion_tds.server.settings import Caller, CallPort, ExtraTool, FrontSettings, Observer
+from arion_tds.view import View
+
+_log = logging.getLogger("arion_tds.server")
+_INTERNAL = RpcError(jsonrpc.INTERNAL_ERROR, "Internal error")
+_CANCELLED = RpcError(eras.REQUEST_CANCELLED, "Request cancelled")
+
+Outcome = CallResult | RpcError
+
+
+@dataclasses.dataclass(slots=True)
+class Asked:
+    """One JSON-RPC request with all that was learnt about it. `session` is a good id, or None (always None if modern).
+
+    `meta`: the members of `params._meta`, if it is an object.
+    """
+
+    http: web.BaseRequest
+    message: Request
+    caller: Caller
+    accepts: Accepts
+    modern: bool
+    meta: Params | None
+    session: str | None = None
+
+    def result(self, body: bytes) -> web.Response:
+        """Answer with a result object."""
+        return exchange.answer(self.accepts, 200, jsonrpc.result(self.message.id, body))
+
+    def error(self, error: RpcError | eras.Refusal) -> web.Response:
+        """Answer with an error and the HTTP status that the era gives it."""
+        status = eras.http_status(error.code, modern=self.modern)
+        body = jsonrpc.error(self.message.id, error.code, error.message, error.data)
+        return exchange.answer(self.accepts, status, body)
+
+
+class CallRunner:
+    """Runs the calls of one listener."""
+
+    def __init__(
+        self,
+        settings: FrontSettings,
+        methods: Methods,
+        calls: CallPort,
+        observer: Observer,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        """`random_bytes`: for request ids and traces."""
+        self._settings = settings
+        self._methods = methods
+        self._calls = calls
+        self._observer = observer
+        self._random = random_bytes
+        self.running = Running()
+
+    async def run(self, view: View, asked: Asked) -> web.StreamResponse:
+        """Answer a tools/call. Cancelled when the client goes away, and the call with it."""
+        call = self._methods.call(view, asked.message.params, asked.caller.allows)
+        if isinstance(call, RpcError):
+            return asked.error(call)
+        mirrored = exchange.mirrored(asked.http) if asked.modern else ()
+        if asked.modern and not isinstance(call.target, ExtraTool):
+            declared = param_headers.mirrored(call.target.tool.input_schema)
+            wrong = param_headers.mismatch(declared, call.arguments, mirrored) if declared else None
+            if wrong is not None:
+                return asked.error(RpcError(eras.HEADER_MISMATCH, wrong))
+        answering = None
+        token = None if asked.meta is None else asked.meta.get("progressToken")
+        if asked.accepts.stream:
+            log = asked.modern and asked.meta is not None and eras.LOG_LEVEL_KEY in asked.meta
+            answering = Answering(asked.http, self._settings, (token is not None, log), self._observer.dropped)
+        headers, random = asked.http.headers, self._random(trace.RANDOM_BYTES)
+        context = CallContext(
+            request_id=trace.request_id(headers.get(exchange.REQUEST_ID), random),
+            traceparent=trace.traceparent(headers.get(exchange.TRACEPARENT), random),
+            modern=asked.modern,
+            params=call.rest,
+            param_headers=mirrored,
+            notify=None if answering is None else answering.notify,
+            progress_token=None if token is None else bytes(token),
+        )
+        return await self._answer(view, asked, call, context, answering)
+
+    async def _answer(
+        self, view: View, asked: Asked, call: Call, context: CallContext, answering: Answering | None
+    ) -> web.StreamResponse:
+        try:
+            outcome = await self._outcome(view, asked, call, context)
+            if answering is None or not answering.started:
+                return self._plain(asked, outcome)
+            return await answering.finish(self._render(asked, outcome))
+        finally:
+            if answering is not None:
+                await answering.close()
+
+    async def _outcome(self, view: View, asked: Asked, call: Call, context: CallContext) -> Outcome:
+        """Run it. A legacy client's cancellation is an outcome; a disconnect or a shutdown cancels us."""
+        task = asyncio.current_task()
+        session, identity = asked.session, asked.message.id
+        if session is None or task is None or not self.running.add(session, identity, task):
+            return await self._guarded(view, asked, call, context)
+        try:
+            return await self._guarded(view, asked, call, context)
+        except asyncio.CancelledError:
+            if self.running.was_cancelled(task):
+                return _CANCELLED
+            raise
+        finally:
+            self.running.remove(session, identity, task)
+
+    async def _guarded(self, view: View, asked: Asked, call: Call, context: CallContext) -> Outcome:
+        try:
+            if isinstance(call.target, ExtraTool):
+                return await call.target.handler(view, call.arguments, context)
+            return await self._calls.call(view, call.target, call.arguments, context)
+        except Exception:  # noqa: BLE001 - top of the call: a fault of ours is logged and still answered
+            name = jsonrpc.text(jsonrpc.member(asked.message.params, "name"))
+            _log.exception("call of %s failed (request %s)", name, context.request_id)
+            return _INTERNAL
+
+    def _render(self, asked: Asked, outcome: Outcome) -> bytes:
+        if isinstance(outcome, RpcError):
+            return jsonrpc.error(asked.message.id, outcome.code, outcome.message, outcome.data)
+        body = render.modern(outcome, self._methods.identity) if asked.modern else render.legacy(outcome)
+        return jsonrpc.result(asked.message.id, body)
+
+    def _plain(self, asked: Asked, outcome: Outcome) -> web.Response:
+        status = eras.http_status(outcome.code, modern=asked.modern) if isinstance(outcome, RpcError) else 200
+        return exchange.answer(asked.accepts, status, self._render(asked, outcome))

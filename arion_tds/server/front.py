@@ -1,0 +1,271 @@
+"""The MCP endpoint of one listener, both protocol eras: /mcp and /mcp/search.
+
+In: HTTP requests from the low-level aiohttp server. Out: answers and event streams. A request takes the View once and
+passes it down. Which era a message belongs to and what that demands is judged in eras, what is answered without a
+backend is made in methods; here they meet the wire. Built by app; `close` ends the streams.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from arion_tds.model.result import RpcError
+from arion_tds.server import eras, exchange, guard, jsonrpc, search
+from arion_tds.server.calling import Asked, CallRunner
+from arion_tds.server.jsonrpc import Fault, Message, Notification, Response
+from arion_tds.server.methods import Methods
+from arion_tds.server.sessions import Sessions
+from arion_tds.server.settings import (
+    AccessPort,
+    Anonymous,
+    Caller,
+    CallPort,
+    Denial,
+    FrontSettings,
+    MethodsConfig,
+    Observer,
+    SearchPort,
+    Unobserved,
+)
+from arion_tds.server.streams import Streams
+from arion_tds.view import Entry, Published
+
+PATH: Final = "/mcp"
+SEARCH_PATH: Final = "/mcp/search"
+SEARCH_METHOD: Final = "search"
+"""What an `Observer` hears for /mcp/search."""
+
+_KNOWN: Final = frozenset(("initialize", "server/discover", "ping", "tools/list", "tools/call", "subscriptions/listen"))
+_ANONYMOUS: Final = Anonymous()
+_NO_SESSION: Final = "Session not found: it has ended or run out, initialize again"
+_log = logging.getLogger("arion_tds.server")
+
+
+class McpFront:
+    """One listener's endpoint. `handler` is what the HTTP server calls."""
+
+    def __init__(  # noqa: PLR0913 - the composition root names every part once
+        self,
+        settings: FrontSettings,
+        published: Published,
+        calls: CallPort,
+        search: SearchPort | None,
+        sessions: Sessions,
+        *,
+        clock: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+        config: MethodsConfig | None = None,
+        access: AccessPort | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        """`clock` gives seconds and never goes back. Without `access` every caller is anonymous."""
+        self._settings = settings
+        self._published = published
+        self._search = search
+        self._sessions = sessions
+        self._clock = clock
+        self._access = access
+        self._observer: Observer = Unobserved() if observer is None else observer
+        self._guard = guard.guard(
+            loopback=settings.loopback, hosts=settings.allowed_hosts, origins=settings.allowed_origins
+        )
+        self._methods = Methods(settings, MethodsConfig() if config is None else config)
+        self._calls = CallRunner(settings, self._methods, calls, self._observer, random_bytes)
+        self._streams = Streams(published, settings, self._observer, self._methods.identity)
+
+    def status(self) -> dict[str, int]:
+        """`open_streams`, `running_calls` (those of legacy sessions) and `sessions_issued` (by this process)."""
+        return {
+            "open_streams": len(self._streams),
+            "running_calls": len(self._calls.running),
+            "sessions_issued": self._sessions.issued,
+        }
+
+    async def close(self) -> None:
+        """Tell every open stream to end and take no new ones. Calls run on; the HTTP server waits for them."""
+        self._streams.close()
+
+    async def handler(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Serve one HTTP request."""
+        headers = request.headers
+        host = headers.get(exchange.HOST)
+        wrong = self._guard.host(host)
+        if wrong is not None:
+            return exchange.refuse(421, wrong)
+        origin = headers.get(exchange.ORIGIN)
+        if origin is not None:
+            wrong = self._guard.origin(origin, host)
+            if wrong is not None:
+                return exchange.refuse(403, wrong)
+        path, _, _ = request.raw_path.partition("?")
+        if path not in {PATH, SEARCH_PATH}:
+            return exchange.refuse(404, f"nothing is served at {path[:256]}: the MCP endpoint is {PATH}")
+        caller = _ANONYMOUS if self._access is None else await self._access.admit(headers)
+        if isinstance(caller, Denial):
+            return exchange.refuse(caller.status, caller.message, headers=caller.headers)
+        if path == SEARCH_PATH:
+            return await self._search_tools(request, caller)
+        if request.method == "POST":
+            return await self._post(request, caller)
+        if request.method in {"GET", "DELETE"}:
+            return await self._stream_or_end(request, caller)
+        return exchange.refuse(405, f"{request.method} is not served here", headers={"Allow": "POST, GET, DELETE"})
+
+    async def _post(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        started = self._clock()
+        if not guard.is_json(request.headers.get(exchange.CONTENT_TYPE)):
+            return exchange.refuse(415, "Content-Type must be application/json")
+        body = await exchange.body(request, self._settings.max_body_bytes, self._settings.body_timeout)
+        if isinstance(body, web.Response):
+            return body
+        message = jsonrpc.parse(body)
+        if isinstance(message, Fault):
+            return exchange.reply(400, jsonrpc.error(message.id, message.code, message.message))
+        if isinstance(message, Response):
+            return exchange.empty(202)
+        routing = exchange.routing(request)
+        modern = eras.is_modern(routing.version, message.method, message.params)
+        try:
+            if modern:
+                response = await self._modern(request, message, routing, caller)
+            else:
+                response = await self._legacy(request, message, caller)
+        except Exception as error:
+            if isinstance(error, ConnectionError):
+                raise  # the client is gone
+            _log.exception("%s failed", message.method[:64])
+            identity = jsonrpc.NULL if isinstance(message, Notification) else message.id
+            return exchange.reply(500, jsonrpc.error(identity, jsonrpc.INTERNAL_ERROR, "Internal error"))
+        method = message.method if message.method in _KNOWN else "other"
+        self._observer.answered(method, response.status, self._clock() - started, modern=modern)
+        return response
+
+    async def _modern(
+        self, request: web.BaseRequest, message: Message, routing: eras.Routing, caller: Caller
+    ) -> web.StreamResponse:
+        """A stateless request, or a notification: the protocol has none from clients, so they are dropped."""
+        if not isinstance(message, jsonrpc.Request):
+            unsupported = eras.unsupported_revision(routing.version or "")
+            if unsupported is None:
+                return exchange.empty(202)
+            return exchange.refuse(400, unsupported.message, code=unsupported.code)
+        meta = jsonrpc.members(jsonrpc.member(message.params, "_meta"))
+        accepts = guard.accepts(request.headers.get(exchange.ACCEPT))
+        asked = Asked(request, message, caller, accepts, modern=True, meta=meta)
+        refusal = eras.refusal(message.method, message.params, meta, routing)
+        if refusal is not None:
+            return asked.error(refusal)
+        match message.method:
+            case "tools/call":
+                return await self._calls.run(self._published.view, asked)
+            case "tools/list":
+                return self._list(asked)
+            case "server/discover":
+                return asked.result(self._methods.discovered)
+            case "subscriptions/listen":
+                return await self._listen(asked)
+            case unknown:
+                return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
+
+    async def _legacy(self, request: web.BaseRequest, message: Message, caller: Caller) -> web.StreamResponse:
+        """A message of a handshake revision. A session id is optional, but one that is sent must be good."""
+        session = request.headers.get(exchange.SESSION)
+        opening = isinstance(message, jsonrpc.Request) and message.method == "initialize"
+        if session is not None and not opening and self._sessions.check(session, caller.subject) is None:
+            return exchange.refuse(404, _NO_SESSION)
+        if isinstance(message, Notification):
+            if session is not None and message.method == "notifications/cancelled":
+                self._calls.running.cancel(session, jsonrpc.member(message.params, "requestId"))
+            return exchange.empty(202)
+        if not isinstance(message, jsonrpc.Request):
+            return exchange.empty(202)
+        raw = message.params.get("_meta")
+        meta = None if raw is None else jsonrpc.members(raw)
+        accepts = guard.accepts(request.headers.get(exchange.ACCEPT))
+        asked = Asked(request, message, caller, accepts, modern=False, meta=meta, session=session)
+        match message.method:
+            case "tools/call":
+                return await self._calls.run(self._published.view, asked)
+            case "tools/list":
+                return self._list(asked)
+            case "ping":
+                return asked.result(b"{}")
+            case "initialize":
+                revision, body = self._methods.initialize(message.params)
+                response = asked.result(body)
+                response.headers[exchange.SESSION] = self._sessions.issue(revision, caller.subject)
+                return response
+            case unknown:
+                return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
+
+    def _list(self, asked: Asked) -> web.Response:
+        view = self._published.view
+        found = self._methods.tools_list(view, asked.message, asked.caller.allows, modern=asked.modern)
+        return asked.error(found) if isinstance(found, RpcError) else exchange.answer(asked.accepts, 200, found)
+
+    async def _listen(self, asked: Asked) -> web.StreamResponse:
+        filters = jsonrpc.members(jsonrpc.member(asked.message.params, "notifications"))
+        if filters is None:
+            return asked.error(RpcError(jsonrpc.INVALID_PARAMS, "params.notifications must be an object"))
+        if not asked.accepts.any:
+            return exchange.refuse(406, "subscriptions/listen answers with text/event-stream: accept it")
+        if self._streams.full:
+            return exchange.refuse(503, self._too_many())
+        wanted = jsonrpc.member(filters, "toolsListChanged") == b"true"
+        return await self._streams.listen(asked.http, asked.message.id, tools=wanted)
+
+    async def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        """GET opens the session's stream, DELETE ends the session. The stateless era has neither."""
+        version = exchange.routing(request).version
+        if version is not None and version not in eras.LEGACY_REVISIONS:
+            why = f"{request.method} is not part of this protocol version: POST instead"
+            return exchange.refuse(405, why, headers={"Allow": "POST"})
+        identity = request.headers.get(exchange.SESSION)
+        if identity is None:
+            return exchange.refuse(400, "Mcp-Session-Id header is missing: initialize first")
+        session = self._sessions.check(identity, caller.subject)
+        if session is None:
+            return exchange.refuse(404, _NO_SESSION)
+        if request.method == "DELETE":
+            self._sessions.end(identity, caller.subject)
+            self._streams.end_session(identity)
+            return exchange.empty(204)
+        if not guard.accepts(request.headers.get(exchange.ACCEPT)).any:
+            return exchange.refuse(406, "GET answers with text/event-stream: accept it")
+        if self._streams.full:
+            return exchange.refuse(503, self._too_many())
+        return await self._streams.get(request, session)
+
+    def _too_many(self) -> str:
+        return (
+            f"no further streams are taken: {len(self._streams)} of {self._settings.max_streams} (max_streams) are open"
+        )
+
+    async def _search_tools(self, request: web.BaseRequest, caller: Caller) -> web.Response:
+        """`POST /mcp/search`: see search.py for the shapes."""
+        if self._search is None:
+            return exchange.reply(404, search.wrong(search.Wrong("", "search is not enabled on this listener")))
+        if request.method != "POST":
+            why = search.wrong(search.Wrong("", "POST a JSON object here"))
+            return exchange.reply(405, why, {"Allow": "POST"})
+        if not guard.is_json(request.headers.get(exchange.CONTENT_TYPE)):
+            return exchange.reply(415, search.wrong(search.Wrong("", "Content-Type must be application/json")))
+        started = self._clock()
+        body = await exchange.body(request, self._settings.max_body_bytes, self._settings.body_timeout)
+        if isinstance(body, web.Response):
+            return body
+        parsed = search.parse(body, self._settings.max_search_results)
+        if isinstance(parsed, search.Wrong):
+            return exchange.reply(400, search.wrong(parsed))
+        ask, capped = parsed
+
+        def allows(entry: Entry) -> bool:
+            return entry.tool.rbac is None or caller.allows(entry.tool.rbac)
+
+        found = await self._search.search(self._published.view, ask, allows)
+        self._observer.answered(SEARCH_METHOD, 200, self._clock() - started, modern=True)
+        return exchange.reply(200, search.render(found, ask, capped=capped))

@@ -1,0 +1,79 @@
+"""The listening socket of an MCP front: bind, serve, stop in order.
+
+In: a front and an address. Out: the bound address; on stop the streams are told to end and running calls are finished
+up to a deadline. Called by app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Final
+
+from aiohttp import web
+
+from arion_tds.server.front import McpFront
+from arion_tds.server.settings import FrontSettings
+
+__all__ = ["FrontSettings", "HttpListener", "McpFront"]
+
+_IDLE: Final = 75.0
+"""Seconds that a connection may stay open without a request."""
+
+_LINGER: Final = 2.0
+"""Seconds spent on reading away the rest of a refused body, so that the client sees the answer."""
+
+
+class HttpListener:
+    """One address. Not reusable after `stop`."""
+
+    def __init__(
+        self,
+        front: McpFront,
+        host: str,
+        port: int,
+        *,
+        reuse_port: bool = False,
+        tls: ssl.SSLContext | None = None,
+        backlog: int = 1024,
+    ) -> None:
+        """Port 0: any. `reuse_port`: processes share the address. `backlog`: connections waiting to be taken."""
+        self._front = front
+        self._host = host
+        self._port = port
+        self._reuse_port = reuse_port
+        self._tls = tls
+        self._backlog = backlog
+        self._http: web.Server | None = None
+        self._sockets: asyncio.Server | None = None
+
+    async def start(self) -> tuple[str, int]:
+        """Bind and serve. Returns the address that was taken; OSError when it cannot be."""
+        # A call ends with its connection: in 2026-07-28 closing the response stream is how a client cancels.
+        self._http = web.Server(
+            self._front.handler,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=_IDLE,
+            lingering_time=_LINGER,
+        )
+        self._sockets = await asyncio.get_running_loop().create_server(
+            self._http,
+            self._host,
+            self._port,
+            reuse_port=self._reuse_port or None,
+            ssl=self._tls,
+            backlog=self._backlog,
+        )
+        address = self._sockets.sockets[0].getsockname()
+        return address[0], address[1]
+
+    async def stop(self, deadline: float) -> None:
+        """Take no new connections, end streams, let calls finish for `deadline` seconds, then cancel them."""
+        if self._sockets is None or self._http is None:
+            return
+        self._sockets.close()
+        await self._front.close()
+        self._http.pre_shutdown()
+        # Waits that long for running requests, as long again for their connections, then cancels.
+        await self._http.shutdown(deadline / 2)

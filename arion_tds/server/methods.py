@@ -1,0 +1,129 @@
+"""The methods that need no backend: initialize, server/discover, ping, tools/list; and what tools/call asks for. Pure.
+
+In: the View that the request took, params, era, caller. Out: a result as ready bytes, or an `RpcError`. Called by front
+and calling.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from arion_tds.model.rbac import Rbac
+from arion_tds.model.result import RpcError
+from arion_tds.server import cursors, eras, jsonrpc, render
+from arion_tds.server.jsonrpc import Params, Request
+from arion_tds.server.settings import ExtraTool, FrontSettings, MethodsConfig
+from arion_tds.view import Entry, View
+
+_encode = msgspec.json.Encoder().encode
+_CAPABILITIES: Final = b'{"tools":{"listChanged":true}}'
+
+Allows = Callable[[Rbac | None], bool]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """What a tools/call asks for: the tool, its arguments decoded, and every further param as it was sent."""
+
+    target: Entry | ExtraTool
+    arguments: dict[str, Any]
+    rest: dict[str, bytes]
+
+
+class Methods:
+    """The answers of one listener. Immutable: everything that does not depend on the request is made once."""
+
+    def __init__(self, settings: FrontSettings, config: MethodsConfig) -> None:
+        """`config` says what is served beside the catalog."""
+        self._page_size = settings.page_size
+        self._extra = config.extra_tools
+        self._catalog = config.catalog
+        self.identity = render.server_meta(settings.name, settings.version)
+        caching = b',"ttlMs":%d,"cacheScope":' % settings.ttl_ms + _encode(settings.cache_scope)
+        self._list_tail = caching + b',"_meta":{' + self.identity + b"}}"
+        self._extra_modern = [tool.modern for tool in self._extra.values()]
+        self._extra_legacy = [tool.legacy for tool in self._extra.values()]
+        told = b"" if settings.instructions is None else b',"instructions":' + _encode(settings.instructions)
+        info = _encode({"name": settings.name, "version": settings.version})
+        self._initialized = b',"capabilities":' + _CAPABILITIES + b',"serverInfo":' + info + told + b"}"
+        supported = _encode(list(eras.MODERN_REVISIONS))
+        self.discovered = (
+            b'{"resultType":"complete","supportedVersions":'
+            + supported
+            + b',"capabilities":'
+            + _CAPABILITIES
+            + told
+            + self._list_tail
+        )
+
+    def initialize(self, params: Params) -> tuple[str, bytes]:
+        """The negotiated revision, and the result."""
+        revision = eras.negotiate(jsonrpc.text(jsonrpc.member(params, "protocolVersion")))
+        return revision, b'{"protocolVersion":' + _encode(revision) + self._initialized
+
+    def tools_list(self, view: View, request: Request, allows: Allows, *, modern: bool) -> bytes | RpcError:
+        """The answer with one page: the gateway's own tools first, then the catalog in the order of published names."""
+        raw = jsonrpc.member(request.params, "cursor")
+        after = "" if raw == jsonrpc.NULL else _after(raw)
+        if isinstance(after, RpcError):
+            return after
+        parts: list[bytes] = []
+        if self._extra and not after:
+            parts += self._extra_modern if modern else self._extra_legacy
+        following: str | None = None
+        if self._catalog:
+            shown, following = self._page(view, after, allows)
+            parts += [entry.modern for entry in shown] if modern else [entry.legacy for entry in shown]
+        cursor = b"" if following is None else b',"nextCursor":"' + cursors.encode(following).encode() + b'"'
+        head = b'{"resultType":"complete","tools":[' if modern else b'{"tools":['
+        tail = b"]" + cursor + (self._list_tail if modern else b"}")
+        return jsonrpc.result_of_list(request.id, head, parts, tail)
+
+    def _page(self, view: View, after: str, allows: Allows) -> tuple[list[Entry], str | None]:
+        """Entries that the caller may see, and the name after which the next page starts."""
+        order, tools, size = view.order, view.tools, self._page_size
+        at = bisect.bisect_right(order, after)
+        shown: list[Entry] = []
+        while at < len(order):
+            chosen = [tools[name] for name in order[at : at + size + 1]]
+            at += len(chosen)
+            shown += [entry for entry in chosen if entry.tool.rbac is None or allows(entry.tool.rbac)]
+            if len(shown) > size:
+                del shown[size:]
+                return shown, shown[-1].published
+        return shown, None
+
+    def call(self, view: View, params: Params, allows: Allows) -> Call | RpcError:
+        """Find the tool and read the arguments. A tool that the caller may not use does not exist."""
+        name = jsonrpc.text(jsonrpc.member(params, "name"))
+        if name is None:
+            return RpcError(jsonrpc.INVALID_PARAMS, "params.name must be the name of a tool")
+        target: Entry | ExtraTool | None = self._extra.get(name)
+        if target is None and self._catalog:
+            target = view.find(name)
+            if target is not None and target.tool.rbac is not None and not allows(target.tool.rbac):
+                target = None
+        if target is None:
+            return RpcError(jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:256]}")
+        sent = jsonrpc.member(params, "arguments")
+        arguments: dict[str, Any] | None = {} if sent == jsonrpc.NULL else jsonrpc.obj(sent)
+        if arguments is None:
+            return RpcError(jsonrpc.INVALID_PARAMS, "params.arguments must be a JSON object")
+        rest = {key: bytes(value) for key, value in params.items() if key not in _OWN}
+        return Call(target, arguments, rest)
+
+
+_OWN: Final = frozenset(("name", "arguments"))
+
+
+def _after(raw: bytes) -> str | RpcError:
+    cursor = jsonrpc.text(raw)
+    after = None if cursor is None else cursors.decode(cursor)
+    if after is None:
+        return RpcError(jsonrpc.INVALID_PARAMS, "Invalid cursor: pass nextCursor of the page before, unchanged")
+    return after

@@ -1,0 +1,96 @@
+"""notifications/tools/list_changed to every open stream of a listener, when the listener's list changed and only then.
+
+In: publications (`Published.listen`); a View's `list_revision` says whether tools/list answers something else than
+before. Out: one message on each stream that was not told yet. Changes are gathered: a stream hears at most one message
+per `interval`. Owned by front.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from arion_tds.server.sse import EventStream
+from arion_tds.view import Published, View
+
+METHOD: Final = "notifications/tools/list_changed"
+_AT_ONCE: Final = 256
+"""Streams told before the loop may do something else: thousands of wake-ups in one go would hold up every call."""
+
+
+class Subscriber:
+    """One open stream: what it is sent, and up to which list it was told."""
+
+    __slots__ = ("message", "stream", "told")
+
+    def __init__(self, stream: EventStream, message: bytes, told: int) -> None:
+        """`message`: the notification as this stream wants it. `told`: a `list_revision`."""
+        self.stream = stream
+        self.message = message
+        self.told = told
+
+
+class ChangeNotifier:
+    """Listens to one `Published`. All state is the event loop's."""
+
+    def __init__(
+        self, published: Published, *, interval: float, loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    ) -> None:
+        """`interval`: least seconds between two rounds. `loop` gives the timer (default: the running loop)."""
+        self._published = published
+        self._interval = interval
+        self._loop = asyncio.get_running_loop if loop is None else loop
+        self._subscribers: dict[Subscriber, None] = {}
+        self._timer: asyncio.Handle | None = None
+        self._round: Iterator[Subscriber] = iter(())
+        self._revision = 0
+        self._last = float("-inf")
+        self._stop = published.listen(self._published_anew)
+
+    def __len__(self) -> int:
+        return len(self._subscribers)
+
+    def add(self, stream: EventStream, message: bytes) -> Subscriber:
+        """Tell this stream of every change from now on."""
+        subscriber = Subscriber(stream, message, self._published.view.list_revision)
+        self._subscribers[subscriber] = None
+        return subscriber
+
+    def discard(self, subscriber: Subscriber) -> None:
+        """Tell it no more."""
+        self._subscribers.pop(subscriber, None)
+
+    def close(self) -> None:
+        """Stop listening; the streams are ended by whoever opened them."""
+        self._stop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _published_anew(self, old: View, new: View) -> None:
+        if old.list_revision == new.list_revision or self._timer is not None or not self._subscribers:
+            return  # nothing to tell, a round is coming anyway, or nobody listens
+        loop = self._loop()
+        self._timer = loop.call_at(max(loop.time(), self._last + self._interval), self._begin)
+
+    def _begin(self) -> None:
+        self._last = self._loop().time()
+        self._revision = self._published.view.list_revision
+        self._round = iter(list(self._subscribers))
+        self._continue()
+
+    def _continue(self) -> None:
+        """Tell the next few. `_timer` stays set until the round is over, so that rounds do not overlap."""
+        some = list(itertools.islice(self._round, _AT_ONCE))
+        for subscriber in some:
+            if subscriber.told < self._revision and subscriber in self._subscribers:
+                subscriber.told = self._revision
+                subscriber.stream.push(subscriber.message)
+        if len(some) == _AT_ONCE:
+            self._timer = self._loop().call_soon(self._continue)
+        elif self._published.view.list_revision != self._revision:  # it changed again while the round ran
+            self._timer = self._loop().call_at(self._last + self._interval, self._begin)
+        else:
+            self._timer = None

@@ -1,0 +1,101 @@
+"""Streams that stay open to tell clients that the list changed: legacy GET, and subscriptions/listen.
+
+In: requests that front has judged. Out: the served stream. What is kept, each bounded by `max_streams`: the open
+streams with the message that ends each in order, and the one GET stream of each session. Owned by front.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+
+from arion_tds.server import eras, jsonrpc
+from arion_tds.server.notify import METHOD, ChangeNotifier
+from arion_tds.server.sessions import Session
+from arion_tds.server.settings import FrontSettings, Observer
+from arion_tds.server.sse import EventStream
+from arion_tds.view import Published
+
+_QUEUE_BYTES: Final = 1 << 16
+_CHANGED: Final = jsonrpc.notification(METHOD)
+_KEY: Final = b'"' + eras.SUBSCRIPTION_KEY.encode() + b'":'
+
+
+class Streams:
+    """The open notification streams of one listener."""
+
+    def __init__(self, published: Published, settings: FrontSettings, observer: Observer, identity: bytes) -> None:
+        """`identity`: our `_meta` member."""
+        self._settings = settings
+        self._observer = observer
+        self._identity = identity
+        self._notifier = ChangeNotifier(published, interval=settings.notify_interval)
+        self._open: dict[EventStream, bytes | None] = {}
+        self._by_session: dict[str, EventStream] = {}
+        self._closing = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def full(self) -> bool:
+        """Whether no further stream is taken (also true once closing)."""
+        return self._closing or len(self._open) >= self._settings.max_streams
+
+    async def get(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
+        """Serve a GET stream until its session ends. A second one of the session takes the first one's place."""
+        stream = EventStream(_QUEUE_BYTES)
+        self.end_session(session.id)
+        self._by_session[session.id] = stream
+        timer = asyncio.get_running_loop().call_later(session.remaining, stream.end)
+        try:
+            return await self._serve(request, stream, _CHANGED, None)
+        finally:
+            timer.cancel()
+            if self._by_session.get(session.id) is stream:
+                del self._by_session[session.id]
+
+    async def listen(self, request: web.BaseRequest, identity: bytes, *, tools: bool) -> web.StreamResponse:
+        """Serve subscriptions/listen: acknowledge first, end with a result. `tools`: toolsListChanged was asked for."""
+        subscription = _KEY + identity
+        honoured = b'{"toolsListChanged":true}' if tools else b"{}"
+        stream = EventStream(_QUEUE_BYTES)
+        stream.push(
+            jsonrpc.notification(
+                "notifications/subscriptions/acknowledged",
+                b'{"notifications":' + honoured + b',"_meta":{' + subscription + b"}}",
+            )
+        )
+        changed = jsonrpc.notification(METHOD, b'{"_meta":{' + subscription + b"}}") if tools else None
+        ended = b'{"resultType":"complete","_meta":{' + subscription + b"," + self._identity + b"}}"
+        return await self._serve(request, stream, changed, jsonrpc.result(identity, ended))
+
+    async def _serve(
+        self, request: web.BaseRequest, stream: EventStream, changed: bytes | None, last: bytes | None
+    ) -> web.StreamResponse:
+        settings = self._settings
+        self._open[stream] = last
+        subscriber = None if changed is None else self._notifier.add(stream, changed)
+        self._observer.streams(len(self._open))
+        try:
+            return await stream.run(request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)
+        finally:
+            if subscriber is not None:
+                self._notifier.discard(subscriber)
+            del self._open[stream]
+            self._observer.streams(len(self._open))
+
+    def end_session(self, identity: str) -> None:
+        """End the GET stream of the session, if one is open."""
+        stream = self._by_session.pop(identity, None)
+        if stream is not None:
+            stream.end()
+
+    def close(self) -> None:
+        """Tell every stream to end, with its result where the protocol has one; take no further ones."""
+        self._closing = True
+        self._notifier.close()
+        for stream, last in self._open.items():
+            stream.end(last)
