@@ -21,7 +21,7 @@ from arion_tds.pace import Pace
 from arion_tds.registry import snapshot as snapshots
 from arion_tds.registry.reduce import Outcome, Rules, reduce
 from arion_tds.search import tokenize
-from arion_tds.search.index import Index
+from arion_tds.search.index import SearchIndex
 from arion_tds.view import Entry, Published
 
 
@@ -29,12 +29,13 @@ class Catalog:
     """The registry, search index and published View of one gateway."""
 
     def __init__(self, gateway: Gateway, naming: Naming) -> None:
-        """Empty; static content is committed like delivered content."""
+        """Empty; static content is committed like delivered content. `settled`: index and View hold the same tools."""
         self.gateway = gateway
         self.naming = naming
         self.scope = gateway.scope or gateway.name
         self.published = Published(self.scope, naming)
-        self.index = Index()
+        self.index = SearchIndex()
+        self.settled = True
         self.snapshot = snapshots.EMPTY
         self._rules = Rules(naming=naming, code_mode=gateway.code_mode is not None)
         self._writing = asyncio.Lock()
@@ -45,7 +46,9 @@ class Catalog:
             outcome = reduce(self.snapshot, changes, self._rules)
             gone, come = _gone_and_come(outcome)
             if gone or come or outcome.diff.toolkits_changed:
+                self.settled = False
                 await self._publish(outcome, gone, come)
+                self.settled = True
             self.snapshot = outcome.snapshot
             return outcome.verdicts
 

@@ -13,12 +13,13 @@ import pathlib
 import re
 from typing import Annotated, Any, Final, Literal
 
+import grpc
 import pydantic
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from arion_tds.decode import gateway as gateway_decoder
-from arion_tds.decode.datasource import DataRules
+from arion_tds.decode.rules import DataRules
 from arion_tds.errors import ConfigError
 from arion_tds.model.cluster import Cluster, ClusterTls
 from arion_tds.model.gateway import Gateway
@@ -119,7 +120,8 @@ class ControlPlaneConfig(_Model):
     subscription: Literal["wildcard", "scope"] = "wildcard"
     tls: TlsConfig | None = None
     initial_fetch_timeout: Seconds = 15.0
-    keepalive_time: Seconds = 30.0
+    connect_timeout: Seconds = 10.0
+    keepalive_time: Seconds = 10.0
     keepalive_timeout: Seconds = 5.0
     max_message_bytes: int = Field(default=64 << 20, ge=1 << 20)
     backoff_base: Seconds = 1.0
@@ -186,8 +188,9 @@ class ClusterConfig(_Model):
         return Cluster(
             name=self.name,
             endpoints=self.endpoints,
-            tls=tls
-            and ClusterTls(ca_file=tls.ca_file, cert_file=tls.cert_file, key_file=tls.key_file, sni=tls.server_name),
+            tls=None
+            if tls is None
+            else ClusterTls(ca_file=tls.ca_file, cert_file=tls.cert_file, key_file=tls.key_file, sni=tls.server_name),
             connect_timeout=self.connect_timeout,
             timeout=self.timeout,
             max_requests=self.max_requests,
@@ -297,6 +300,21 @@ def _gateway_problems(value: dict[str, Any]) -> list[str]:
     return problems
 
 
+def credentials(settings: ControlPlaneConfig) -> grpc.ChannelCredentials | None:
+    """TLS towards the control plane, None for plain text. ConfigError when a file cannot be read."""
+    tls = settings.tls
+    if tls is None:
+        return None
+    try:
+        ca, key, cert = (
+            None if path is None else pathlib.Path(path).read_bytes()
+            for path in (tls.ca_file, tls.key_file, tls.cert_file)
+        )
+    except OSError as error:
+        raise ConfigError([f"control_plane.tls: {error.filename}: {error.strerror}"]) from error
+    return grpc.ssl_channel_credentials(ca, key, cert)
+
+
 def static_rules() -> DataRules:
     """The config is ours: its DataSources may read any file and variable."""
     return DataRules(any_file=True, any_environment=True, read_file=read_file, read_environment=os.environ.get)
@@ -340,8 +358,7 @@ def _duplicates(file: FileConfig, gateways: list[Gateway | None]) -> list[str]:
 
 
 def _twice(values: list[str], where: str, key: str) -> list[str]:
-    seen: set[str] = set()
-    repeated = sorted({value for value in values if value in seen or seen.add(value) is not None})
+    repeated = sorted({value for value in values if values.count(value) > 1})
     return [f"{where}: {key} {value!r} is used more than once" for value in repeated]
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from arion_tds.catalog import Catalog
 from arion_tds.decode import table
-from arion_tds.decode.datasource import DataRules
+from arion_tds.decode.rules import DataRules
 from arion_tds.metrics import Metrics
 from arion_tds.model.change import (
     Change,
@@ -206,7 +206,8 @@ class Ingest:
         problems: list[Problem] = []
         changes: list[Change] = [PutTool(tool) for tool in gateway.tools]
         changes += [PutToolkit(toolkit) for toolkit in gateway.toolkits]
-        for value in (*gateway.sources, *gateway.servers):
+        derived_content: list[OpenApiSource | McpServer] = [*gateway.sources, *gateway.servers]
+        for value in derived_content:
             change, derived = await self.derive(value)
             if derived.problem is None:
                 changes.append(change)

@@ -31,7 +31,13 @@ class Metrics:
         )
         self.searches = Counter("arion_tds_searches", "Searches by way", ["listener", "via"], registry=r)
         self.tools = Gauge("arion_tds_tools", "Tools served", ["scope"], registry=r)
-        self.publications = Counter("arion_tds_publications", "Views published", ["scope"], registry=r)
+        self.revision = Gauge("arion_tds_revision", "Publications of the scope since start", ["scope"], registry=r)
+        self.requests = Counter(
+            "arion_tds_requests", "HTTP requests answered", ["listener", "method", "status", "era"], registry=r
+        )
+        self.dropped = Counter(
+            "arion_tds_dropped", "Messages dropped for clients that read too slowly", ["listener", "what"], registry=r
+        )
         self.resources = Counter(
             "arion_tds_resources", "Delivered resources by verdict", ["type", "verdict"], registry=r
         )

@@ -74,10 +74,11 @@ class View:
     """Immutable. `tools` by published name, `qualified` by qualified name, `order` the listed published names, sorted.
 
     `revision` counts publications of the scope; `list_revision` only those after which `tools/list` answers something
-    else than before (what list_changed is sent for). Nothing in here may be altered after publication.
+    else than before (what list_changed is sent for). `restricted` counts the tools with RBAC: at 0 every caller sees
+    the same. Nothing in here may be altered after publication.
     """
 
-    __slots__ = ("list_revision", "order", "qualified", "revision", "toolkits", "tools")
+    __slots__ = ("list_revision", "order", "qualified", "restricted", "revision", "toolkits", "tools")
 
     def __init__(  # noqa: PLR0917 - private to this module: `empty` and `replace`
         self,
@@ -87,6 +88,7 @@ class View:
         toolkits: Mapping[str, Toolkit],
         revision: int,
         list_revision: int,
+        restricted: int,
     ) -> None:
         """Made by `empty` and `replace` alone."""
         self.tools: Mapping[str, Entry] = tools
@@ -95,6 +97,7 @@ class View:
         self.toolkits = toolkits
         self.revision = revision
         self.list_revision = list_revision
+        self.restricted = restricted
 
     def find(self, name: str) -> Entry | None:
         """The tool of that name in either spelling: published or qualified."""
@@ -120,8 +123,10 @@ class View:
         # Where the published name is the qualified one, one dict serves both: half the copying per change.
         qualified = tools if self.qualified is self.tools else dict(self.qualified)
         unlisted: dict[str, Entry] = {}
+        restricted = self.restricted
         for tool in gone:
             entry = qualified.pop(tool.qualified)
+            restricted -= entry.tool.rbac is not None
             tools.pop(entry.published, None)
             if entry.tool.eager or not eager_only:
                 unlisted[entry.published] = entry
@@ -129,11 +134,12 @@ class View:
         for entry in come:
             tools[entry.published] = entry
             qualified[entry.tool.qualified] = entry
+            restricted += entry.tool.rbac is not None
             if entry.tool.eager or not eager_only:
                 listed[entry.published] = entry
         same = unlisted.keys() == listed.keys() and all(entry.same(listed[name]) for name, entry in unlisted.items())
         order = self.order if same else _reorder(self.order, unlisted.keys(), listed.keys())
-        return View(tools, qualified, order, toolkits, self.revision + 1, self.list_revision + (not same))
+        return View(tools, qualified, order, toolkits, self.revision + 1, self.list_revision + (not same), restricted)
 
 
 def _reorder(order: Sequence[str], unlisted: KeysView[str], listed: KeysView[str]) -> Sequence[str]:
@@ -158,7 +164,7 @@ def _reorder(order: Sequence[str], unlisted: KeysView[str], listed: KeysView[str
 def empty(naming: Naming) -> View:
     """The View of a scope that holds nothing yet."""
     tools: dict[str, Entry] = {}
-    return View(tools, tools if naming is Naming.QUALIFIED else {}, [], {}, 0, 0)
+    return View(tools, tools if naming is Naming.QUALIFIED else {}, [], {}, 0, 0, 0)
 
 
 def entry(tool: Tool, naming: Naming) -> Entry:

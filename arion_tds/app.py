@@ -1,0 +1,257 @@
+"""The composition root: builds every part from the config, owns every task, ends them in order.
+
+In: a judged `Config`. Out: a running gateway until it is told to stop. Called by the cli, and by tests that want a
+whole gateway inside their process.
+
+Order of start: admin (probes see "not ready"), static content, listeners, control plane. Order of stop: control plane,
+listeners (streams told to end, calls finished up to a deadline), upstreams, admin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+
+import arion_tds
+from arion_tds import config as configuration
+from arion_tds.admin import dump
+from arion_tds.admin.http import AdminListener, AdminSources
+from arion_tds.backends.clusters import Clusters
+from arion_tds.calls import Calls
+from arion_tds.catalog import Catalog
+from arion_tds.config import Config, ControlPlaneConfig, ListenerConfig
+from arion_tds.errors import BindError, ConfigError
+from arion_tds.finding import Finder
+from arion_tds.ingest import Derived, Derivers, Ingest
+from arion_tds.metrics import Metrics
+from arion_tds.problems import Problems
+from arion_tds.server.http import FrontSettings, HttpListener, McpFront
+from arion_tds.server.sessions import Sessions
+from arion_tds.xds.stream import AdsClient, AdsSettings
+
+_log = logging.getLogger("arion_tds.app")
+
+
+@contextlib.asynccontextmanager
+async def running(config: Config) -> AsyncIterator[Gateway]:
+    """A whole gateway, serving while the block runs. ConfigError or BindError when it cannot start."""
+    async with AsyncExitStack() as stack:
+        gateway = Gateway(config)
+        await gateway.start(stack)
+        yield gateway
+
+
+class Gateway:
+    """The parts of one running process. `bound` gives the address of each listener by name (port 0: any)."""
+
+    def __init__(self, config: Config) -> None:
+        """Build everything; nothing listens or connects yet."""
+        file = config.file
+        self._config = config
+        self.metrics = Metrics()
+        self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
+        try:
+            self.clusters = Clusters({item.name: item.settings() for item in file.clusters})
+            self._sessions = _sessions(config)
+        except (ValueError, OSError, KeyError) as error:
+            raise ConfigError([str(error)]) from error
+        self.catalogs = [
+            Catalog(made, listener.tool_names) for made, listener in zip(config.gateways, file.listeners, strict=True)
+        ]
+        self._by_scope = {found.scope: found for found in self.catalogs if found.gateway.scope is not None}
+        self.ingest = Ingest(
+            self._by_scope, configuration.delivered_rules(file.data_sources), _derivers(), self.problems, self.metrics
+        )
+        self.ads = self._ads_client(file.control_plane) if file.control_plane and self._by_scope else None
+        self.fronts: dict[str, McpFront] = {}
+        self.bound: dict[str, str] = {}
+        self.admin = ""
+        self._loaded = False
+
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Start everything; `stack` stops it in the reverse order."""
+        stack.push_async_callback(self.clusters.close)
+        await self._start_admin(stack)
+        for catalog in self.catalogs:
+            refused = await self.ingest.load(catalog)
+            if refused:
+                raise ConfigError([str(problem) for problem in refused])
+        for listener, catalog in zip(self._config.file.listeners, self.catalogs, strict=True):
+            await self._start_listener(listener, catalog, stack)
+        if self.ads is not None:
+            await stack.enter_async_context(_task(self.ads.run()))
+        self._loaded = True
+        for warning in self._config.warnings:
+            _log.warning("%s", warning)
+
+    async def _start_admin(self, stack: AsyncExitStack) -> None:
+        host, port = configuration.split_address(self._config.file.admin.address)
+        sources = AdminSources(
+            ready=self.ready, config_dump=self.config_dump, problems=self._problem_page, metrics=self._metrics_page
+        )
+        admin = AdminListener(host, port, sources)
+        stack.push_async_callback(admin.close)
+        try:
+            await admin.start()
+        except OSError as error:
+            raise BindError(f"admin: cannot listen on {host}:{port}: {error.strerror or error}") from error
+        self.admin = admin.bound
+        _log.info("admin on http://%s", admin.bound)
+
+    async def _start_listener(self, settings: ListenerConfig, catalog: Catalog, stack: AsyncExitStack) -> None:
+        host, port = configuration.split_address(settings.address)
+        gateway = catalog.gateway
+        search = gateway.search
+        front = McpFront(
+            FrontSettings(
+                name=gateway.name,
+                version=gateway.version,
+                instructions=settings.instructions,
+                page_size=settings.page_size,
+                max_body_bytes=settings.max_body_bytes,
+                ttl_ms=round(settings.ttl * 1000),
+                keepalive=settings.keepalive,
+                max_streams=settings.max_streams,
+                max_search_results=(search and search.max_allowable_results) or 100,
+                allowed_origins=settings.allowed_origins,
+                allowed_hosts=settings.allowed_hosts,
+                loopback=configuration.is_loopback(host),
+            ),
+            catalog.published,
+            Calls(settings.name, gateway, self.clusters, self.metrics, time.perf_counter),
+            Finder(catalog),
+            self._sessions,
+            clock=time.perf_counter,
+            random_bytes=os.urandom,
+            observer=_FrontObserver(self.metrics, settings.name),
+        )
+        listener = HttpListener(front, host, port)
+        try:
+            bound = await listener.start()
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise BindError(f"listener {settings.name!r}: cannot listen on {host}:{port}: {why}") from error
+        stack.push_async_callback(listener.stop, settings.drain_timeout)
+        self.fronts[settings.name] = front
+        self.bound[settings.name] = f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}"
+        _log.info("listener %s serves %s on http://%s/mcp", settings.name, catalog.scope, self.bound[settings.name])
+
+    def _ads_client(self, settings: ControlPlaneConfig) -> AdsClient:
+        node = self._config.file.node
+        return AdsClient(
+            AdsSettings(
+                address=settings.address,
+                node_id=node.id,
+                node_cluster=node.cluster,
+                subscription=settings.subscription,
+                initial_fetch_timeout=settings.initial_fetch_timeout,
+                connect_timeout=settings.connect_timeout,
+                keepalive_time=settings.keepalive_time,
+                keepalive_timeout=settings.keepalive_timeout,
+                max_message_bytes=settings.max_message_bytes,
+                backoff_base=settings.backoff_base,
+                backoff_max=settings.backoff_max,
+                max_unanswered=settings.max_unanswered,
+                credentials=configuration.credentials(settings),
+            ),
+            self._by_scope,
+            self.ingest.deliver,
+            clock=time.monotonic,
+            rng=random.Random(),  # noqa: S311 - jitter, not secrets
+        )
+
+    def ready(self) -> Mapping[str, object]:
+        """`ready`: config loaded, and the initial fetch done or timed out. Also how old the content is."""
+        state: dict[str, object] = {"ready": self._loaded and (self.ads is None or self.ads.is_ready)}
+        if self.ads is not None and self._config.file.control_plane is not None:
+            status = self.ads.status()
+            state["control_plane"] = dump.control_plane(
+                self._config.file.control_plane.address, status, time.monotonic()
+            )
+        return state
+
+    def config_dump(self) -> Mapping[str, object]:
+        """Everything that is configured and held; secrets are only ever references."""
+        return {
+            "version": arion_tds.__version__,
+            **self.ready(),
+            "listeners": {name: {"address": self.bound[name], **front.status()} for name, front in self.fronts.items()},
+            "scopes": dump.catalogs(self.catalogs),
+            "config": self._config.file.model_dump(mode="json"),
+        }
+
+    def _problem_page(self) -> Mapping[str, object]:
+        return dump.problems(self.problems)
+
+    def _metrics_page(self) -> bytes:
+        self.metrics.problems.set(len(self.problems))
+        for catalog in self.catalogs:
+            self.metrics.tools.labels(catalog.scope).set(len(catalog.published.view.tools))
+            self.metrics.revision.labels(catalog.scope).set(catalog.published.view.revision)
+        if self.ads is not None:
+            status = self.ads.status()
+            self.metrics.xds_connected.set(status.connected)
+            self.metrics.xds_attempts.set(status.attempts)
+            at = status.last_response_at
+            self.metrics.xds_age.set(-1 if at is None else time.monotonic() - at)
+            for kind, state in status.types.items():
+                self.metrics.xds_responses.labels(kind.short, "ack").set(state.acks)
+                self.metrics.xds_responses.labels(kind.short, "nack").set(state.nacks)
+        return self.metrics.page()
+
+
+class _FrontObserver:
+    """What one front did, as metrics."""
+
+    def __init__(self, metrics: Metrics, listener: str) -> None:
+        self._requests = metrics.requests
+        self._listener = listener
+        self._streams = metrics.streams.labels(listener)
+        self._dropped = metrics.dropped
+
+    def answered(self, method: str, status: int, seconds: float, *, modern: bool) -> None:
+        """Count one answer."""
+        del seconds
+        era = "modern" if modern else "handshake"
+        self._requests.labels(self._listener, method, str(status), era).inc()
+
+    def streams(self, count: int) -> None:
+        """So many are open now."""
+        self._streams.set(count)
+
+    def dropped(self, what: str) -> None:
+        """Something was thrown away because a client reads too slowly."""
+        self._dropped.labels(self._listener, what).inc()
+
+
+def _sessions(config: Config) -> Sessions:
+    settings = config.file.sessions
+    key = settings.key.read() if settings.key is not None else os.urandom(32)
+    return Sessions(key, clock=time.time, random_bytes=os.urandom, lifetime=settings.lifetime)  # noqa: TID251
+
+
+def _derivers() -> Derivers:
+    async def expand(_source: object) -> Derived:
+        return Derived(problem="OpenAPI sources are not supported yet")
+
+    async def discover(_server: object) -> Derived:
+        return Derived(problem="dynamic MCP servers are not supported yet")
+
+    return Derivers(expand, discover)
+
+
+@contextlib.asynccontextmanager
+async def _task(work: asyncio._CoroutineLike[object]) -> AsyncIterator[None]:
+    """Run `work` beside the block; a failure of it ends the block, the end of the block ends it."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()

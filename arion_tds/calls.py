@@ -1,0 +1,72 @@
+"""From a tool and its arguments to a result: validate, build, send, read. The only reader of backends.
+
+In: the View that the request took, an entry of it, arguments and context. Out: a `CallResult` (also for failures) or a
+JSON-RPC error of an MCP upstream. Called by the MCP front, and by code mode for its host calls. One per listener.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from arion_tds.backends.clusters import Clusters
+from arion_tds.backends.rest import RestCaller
+from arion_tds.metrics import Metrics
+from arion_tds.model.backend import McpBackend, OperationBackend, RestBackend
+from arion_tds.model.context import CallContext, Limits
+from arion_tds.model.gateway import Gateway
+from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed
+from arion_tds.model.tool import Tool
+from arion_tds.view import Entry, View
+
+_NAMES: dict[type, str] = {RestBackend: "rest", OperationBackend: "openapi", McpBackend: "mcp"}
+
+
+class Calls:
+    """The read path of one listener."""
+
+    def __init__(
+        self, listener: str, gateway: Gateway, clusters: Clusters, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        """`clock` gives seconds and never goes back."""
+        self._limits = Limits(gateway.upstream_timeout, gateway.max_response_bytes)
+        self._rest = RestCaller(clusters)
+        self._clock = clock
+        self._seconds = {name: metrics.call_seconds.labels(listener, name) for name in _NAMES.values()}
+        self._outcomes = {
+            (name, outcome): metrics.calls.labels(listener, name, outcome)
+            for name in _NAMES.values()
+            for outcome in ("ok", "tool_error", "rpc_error", *(code.value for code in ErrorCode))
+        }
+
+    async def call(
+        self, view: View, entry: Entry, arguments: dict[str, Any], context: CallContext
+    ) -> CallResult | RpcError:
+        """Call the tool. Every fault of arguments or upstream is a returned value; only cancellation is raised."""
+        del view
+        started = self._clock()
+        result = await self._dispatch(entry.tool, arguments, context)
+        backend = _NAMES[type(entry.tool.backend)]
+        self._outcomes[backend, _outcome(result)].inc()
+        self._seconds[backend].observe(self._clock() - started)
+        return result
+
+    async def _dispatch(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> CallResult | RpcError:
+        backend = tool.backend
+        if isinstance(backend, McpBackend):
+            # The upstream is authoritative for its own schemas.
+            return failed(CallFailure(ErrorCode.UPSTREAM_ERROR, "MCP upstreams are not supported yet"))
+        if not tool.input_schema.matches(arguments):
+            why = tool.input_schema.mismatch(arguments)
+            return failed(CallFailure(ErrorCode.INVALID_ARGUMENTS, f"arguments of {tool.qualified}: {why}"))
+        if isinstance(backend, RestBackend):
+            return await self._rest.call(backend, tool.output_schema, arguments, self._limits, context)
+        return failed(CallFailure(ErrorCode.UPSTREAM_ERROR, "OpenAPI operations are not supported yet"))
+
+
+def _outcome(result: CallResult | RpcError) -> str:
+    if isinstance(result, RpcError):
+        return "rpc_error"
+    if result.failure is not None:
+        return result.failure.code.value
+    return "tool_error" if result.is_error else "ok"

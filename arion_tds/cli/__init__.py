@@ -1,0 +1,1 @@
+"""The command line: one module per command, argparse, plain text where nobody looks and tables where somebody does."""

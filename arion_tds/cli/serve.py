@@ -1,0 +1,39 @@
+"""`arion-tds serve -c gateway.yaml`: run the gateway until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from arion_tds import app, config, log
+
+if sys.platform != "win32":
+    import uvloop
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser("serve", help="run the gateway")
+    parser.add_argument("-c", "--config", required=True, metavar="FILE", help="gateway.yaml")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Serve until told to stop."""
+    loaded = config.load(chosen.config)
+    log.setup(loaded.file.log.level, loaded.file.log.format)
+    factory = uvloop.new_event_loop if sys.platform != "win32" else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(_serve(loaded))
+    return 0
+
+
+async def _serve(loaded: config.Config) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with app.running(loaded):
+        await stop.wait()

@@ -1,0 +1,46 @@
+"""Search of one listener: what the caller may see of the View, ranked by the scope's index.
+
+In: the View that the request took and what is asked. Out: `Found`. The front's SearchPort; built by app.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from arion_tds.catalog import Catalog
+from arion_tds.search.query import search
+from arion_tds.server.settings import Found, SearchAsk
+from arion_tds.view import Entry, View
+
+
+class Finder:
+    """Searches one catalog. The index changes only between two turns of the event loop, as the View does."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """The catalog whose index and View belong together."""
+        self._catalog = catalog
+
+    async def search(self, view: View, ask: SearchAsk, allows: Callable[[Entry], bool]) -> Found:
+        """The best `limit` entries after the first `offset`, of those that `allows` lets the caller see."""
+        held = view.qualified
+
+        def visible(name: str) -> bool:
+            entry = held.get(name)
+            return entry is not None and allows(entry)
+
+        # Only while a publication is being prepared does the index hold what no View does.
+        everything = not view.restricted and self._catalog.settled
+        hits = search(
+            self._catalog.index,
+            ask.query,
+            namespaces=ask.namespaces,
+            limit=ask.limit,
+            offset=ask.offset,
+            visible=None if everything else visible,
+        )
+        return Found(
+            hits=[(held[name], score) for name, score in hits.items],
+            total=hits.total,
+            ranking=hits.ranking.value,
+            corrected=dict(hits.corrected),
+        )

@@ -1,0 +1,1 @@
+"""One command per figure: `python -m benchmarks.NAME` prints one JSON line. CPU of the gateway's own process."""
