@@ -1,0 +1,100 @@
+import pytest
+
+from arion_tds.xds.held import UNSETTLED, Held
+
+A = "s/m/a"
+
+
+@pytest.fixture
+def held() -> Held:
+    made = Held(["s/m"])
+    made.claim("s/m", A, "1")
+    return made
+
+
+def test_a_version_counts_when_its_verdict_is_in(held: Held) -> None:
+    held.touch([A], 1)
+    assert held.claims() == {A: UNSETTLED}
+    held.settle("s/m", A, "2", 1, 0)
+    assert held.claims() == {A: "2"}
+
+
+def test_a_rejected_version_leaves_the_one_in_use(held: Held) -> None:
+    held.touch([A, "s/m/b"], 1)
+    held.keep("s/m", A, 1, 0)
+    held.keep("s/m", "s/m/b", 1, 0)
+    assert held.claims() == {A: "1"}
+
+
+def test_a_removal_takes_the_version_away(held: Held) -> None:
+    held.touch([A], 1)
+    held.settle("s/m", A, None, 1, 0)
+    assert held.claims() == {}
+    assert len(held) == 0
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_of_two_responses_in_hand_the_newer_decides_in_whatever_order_they_end(
+    held: Held, order: tuple[int, int]
+) -> None:
+    held.touch([A], 1)
+    held.touch([A], 2)
+    for seq in order:
+        held.settle("s/m", A, str(seq + 1), seq, 0)
+    assert held.claims() == {A: "3"}
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_when_the_newer_of_two_is_rejected_nothing_is_claimed_that_may_be_wrong(
+    held: Held, order: tuple[int, int]
+) -> None:
+    held.touch([A], 1)
+    held.touch([A], 2)
+    for seq in order:
+        if seq == 1:
+            held.settle("s/m", A, "2", 1, 0)
+        else:
+            held.keep("s/m", A, 2, 0)
+    assert held.claims() == {A: UNSETTLED}
+
+
+def test_a_removal_that_overtakes_an_update_is_what_counts(held: Held) -> None:
+    held.touch([A], 1)
+    held.touch([A], 2)
+    held.settle("s/m", A, None, 2, 0)
+    held.settle("s/m", A, "2", 1, 0)
+    assert held.claims() == {}
+
+
+def test_an_older_rejection_does_not_unsettle_what_a_newer_response_decided(held: Held) -> None:
+    held.touch([A], 1)
+    held.touch([A], 2)
+    held.settle("s/m", A, "3", 2, 0)
+    held.keep("s/m", A, 1, 0)
+    assert held.claims() == {A: "3"}
+
+
+def test_three_in_hand_leave_nothing_behind(held: Held) -> None:
+    for seq in (1, 2, 3):
+        held.touch([A], seq)
+    held.settle("s/m", A, "4", 3, 0)
+    held.settle("s/m", A, "2", 1, 0)
+    held.keep("s/m", A, 2, 0)
+    assert held.claims() == {A: "4"}
+    assert not held._flying
+    assert not held._races
+
+
+def test_a_scope_that_goes_takes_its_versions_with_it(held: Held) -> None:
+    held.drop_scope("s/m")
+    assert held.claims() == {}
+    held.claim("s/m", A, "1")
+    assert held.claims() == {}
+
+
+def test_a_verdict_on_content_of_a_scope_that_went_and_came_back_says_nothing(held: Held) -> None:
+    held.touch([A], 1)
+    held.drop_scope("s/m")
+    held.add_scope("s/m", 2)
+    held.settle("s/m", A, "2", 1, generation=0)
+    assert held.claims() == {}
