@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -22,6 +23,8 @@ from arion_tds.model.cluster import Cluster
 from arion_tds.model.http import HttpRequest, HttpResponse
 from arion_tds.model.policy import RetryPolicy
 from arion_tds.model.result import CallFailure, ErrorCode
+
+_log = logging.getLogger("arion_tds.clusters")
 
 PASS_OVER: Final = 5.0
 """Seconds for which an endpoint that refused a connection is asked last."""
@@ -131,11 +134,15 @@ class Upstream:
         for endpoint in self._order(loop.time()):
             outcome = await self._ask(endpoint, outgoing)
             if not isinstance(outcome, Broken):
-                endpoint.down_until = 0.0
+                if endpoint.down_until:
+                    endpoint.down_until = 0.0
+                    _log.info('cluster "%s": %s answers again', self.cluster.name, endpoint.origin)
                 break
             endpoint.last_error = outcome.why
             if not outcome.fault.unsent:
                 break
+            if not endpoint.down_until:  # said once, not with every call
+                _log.warning('cluster "%s": %s: %s', self.cluster.name, endpoint.origin, outcome.why)
             endpoint.down_until = loop.time() + PASS_OVER
         return outcome
 

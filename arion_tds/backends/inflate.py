@@ -42,6 +42,8 @@ class Body:
         self._raw += len(data)
         if self._raw > self._limit + self._limit // 64 + _SLACK:  # members that unpack to nothing also cost
             raise TooLarge
+        if self._decoder is None and self._raw > len(data):
+            data = data.lstrip(b"\0")  # padding after the last gzip member, as RFC 1952 readers do
         while data:
             data = self._decode(data)
 
@@ -69,7 +71,6 @@ class Body:
             return decoder.unconsumed_tail
         self._ended = True
         self._decoder = None
-        # After the last gzip member some servers pad with zeros (RFC 1952 readers ignore them).
         return decoder.unused_data.lstrip(b"\0")
 
     def _bits(self, data: bytes) -> int:
