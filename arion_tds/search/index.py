@@ -1,0 +1,136 @@
+"""The tools of one scope, to be found by word, name or namespace. Changes one tool at a time and is searchable at once.
+
+In: documents by key (`add`, `remove`). Out: scores by slot, names in order, slots of a namespace.
+Called by ingest (the only writer) and search.query (the reader), in one event loop and never across an await.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from arion_tds.search.order import Order
+from arion_tds.search.postings import Postings, Scores, Slots
+from arion_tds.search.tokenize import Document
+
+Group = tuple[str, Hashable]
+"""What filters judge: namespace and policy."""
+
+_FIRST_SLOTS: Final = 256
+
+
+class SearchIndex:
+    """Tools by key. A slot, where one is given out, means its tool until the next change."""
+
+    def __init__(self) -> None:
+        self.words = Postings()
+        self.keys: list[str] = []
+        """Key by slot, "" where no tool is."""
+        self.order = Order()
+        """Slots in key order."""
+        self._slots: dict[str, int] = {}
+        self._spellings = Order()  # `folded name NUL key`, for every name of every tool
+        self._names: list[tuple[str, ...]] = []
+        self._group_of = np.zeros(_FIRST_SLOTS, np.int32)  # by slot: the number of its group
+        self._group_numbers: dict[Group, int] = {}
+        self._groups: list[Group] = []  # these two by number
+        self._group_sizes: list[int] = []
+        self._free_groups: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._slots
+
+    def slot(self, key: str) -> int | None:
+        """Where the tool stands in `scores` and `keys`."""
+        return self._slots.get(key)
+
+    def add(self, key: str, namespace: str, document: Document, policy: Hashable = None) -> None:
+        """Index the tool, or replace the one of this key (its qualified name). Tens of microseconds.
+
+        `policy` (a tool's `rbac`) is what a search asks once for all the tools that share it.
+        """
+        self.remove(key)
+        slot = self.words.add(document.terms, document.length)
+        if slot == len(self.keys):
+            self.keys.append("")
+            self._names.append(())
+            if slot == len(self._group_of):
+                self._group_of = np.concatenate([self._group_of, np.zeros(slot // 2, np.int32)])
+        self._slots[key] = slot
+        self.keys[slot] = key
+        self._group_of[slot] = self._enter((namespace, policy))
+        self.order.add(key, slot)
+        names = tuple(dict.fromkeys(document.names))
+        self._names[slot] = names
+        for name in names:
+            self._spellings.add(f"{name}\0{key}", slot)
+
+    def remove(self, key: str) -> None:
+        """Forget the tool; nothing happens when there is none of this key."""
+        slot = self._slots.pop(key, None)
+        if slot is None:
+            return
+        self.words.remove(slot)
+        self._leave(int(self._group_of[slot]))
+        self.order.remove(key)
+        for name in self._names[slot]:
+            self._spellings.remove(f"{name}\0{key}")
+        self.keys[slot], self._names[slot] = "", ()
+
+    def named(self, folded: str) -> tuple[Slots, Slots]:
+        """Slots of tools of that (folded) name, and of those with a longer name that begins with it; none twice."""
+        whole = self._spelled(folded + "\0")
+        begun = self._spelled(folded)
+        return whole, begun[~np.isin(begun, whole)] if len(whole) else begun
+
+    def _spelled(self, prefix: str) -> Slots:
+        return np.unique(np.array(self._spellings.prefixed(prefix), np.intp))
+
+    def scores(self, terms: Sequence[tuple[str, float]]) -> Scores:
+        """BM25 by slot of (term, factor) pairs."""
+        return self.words.scores(terms)
+
+    def within(
+        self, namespaces: Container[str] | None, permits: Callable[[Hashable], bool] | None
+    ) -> npt.NDArray[np.bool_]:
+        """By slot: whether a tool is there whose namespace is one of these and whose policy is permitted."""
+        chosen = np.zeros(len(self._groups) + 1, np.bool_)
+        judged: dict[Hashable, bool] = {}
+        for (namespace, policy), number in self._group_numbers.items():
+            if namespaces is not None and namespace not in namespaces:
+                continue
+            if permits is not None:
+                if policy not in judged:
+                    judged[policy] = permits(policy)
+                if not judged[policy]:
+                    continue
+            chosen[number] = True
+        living = self.words.living()
+        living &= chosen[self._group_of[: self.words.size]]
+        return living
+
+    def _enter(self, group: Group) -> int:
+        number = self._group_numbers.get(group)
+        if number is None:
+            if self._free_groups:
+                number = self._free_groups.pop()
+                self._groups[number] = group
+            else:
+                number = len(self._groups)
+                self._groups.append(group)
+                self._group_sizes.append(0)
+            self._group_numbers[group] = number
+        self._group_sizes[number] += 1
+        return number
+
+    def _leave(self, number: int) -> None:
+        self._group_sizes[number] -= 1
+        if not self._group_sizes[number]:
+            del self._group_numbers[self._groups[number]]
+            self._free_groups.append(number)
