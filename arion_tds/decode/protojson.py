@@ -62,7 +62,7 @@ def _taken(field: FieldDescriptor, written: dict[str, str], key: str) -> str | N
     """Why the field cannot be written beside those that were, or None, and then it counts as written."""
     other = written.setdefault(field.name, key)
     if other != key:
-        return f"is also written as {other}: keep one spelling"
+        return f"is written as {other} and as {key}: keep one of them"
     union = field.containing_oneof
     if union is None or len(union.fields) == 1:  # one field: not a choice, but proto3's `optional`
         return None

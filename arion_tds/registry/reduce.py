@@ -74,7 +74,7 @@ def reduce(snapshot: Snapshot, changes: Sequence[Change], rules: Rules) -> Outco
 
 
 class _Work:
-    """One batch in progress. `_own`: namespaces whose tools are already copies. `_before`, `_after`: what was touched."""
+    """One batch in progress. `_own`: namespaces whose tools are copies by now. `_before`, `_after`: what was touched."""
 
     __slots__ = ("_after", "_before", "_index", "_namespaces", "_own", "_rules", "_snapshot", "_toolkits")
 
