@@ -23,6 +23,9 @@ check: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -q
 
+demo: $(READY)
+	@$(BIN)/python scripts/demo.py
+
 proto: $(READY)
 	$(BIN)/python scripts/gen_proto.py
 
