@@ -60,11 +60,14 @@ class Pool:
         self._context = context
         self._sni = cluster.tls.sni if cluster.tls is not None else None
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def attempt(
         self, origin: str, request: HttpRequest, headers: list[tuple[str, str]], max_bytes: int
     ) -> HttpResponse | Broken | CallFailure:
         """Send once to `origin` (`http://host:port`) and read the answer whole. The caller sets the time limit."""
+        if self._closed:
+            return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the gateway is stopping"), retryable=True)
         session = self._session or self._open()
         body: bytes | io.BytesIO | None = request.body
         if request.body is not None and len(request.body) > _DIRECT_BODY:
@@ -87,7 +90,8 @@ class Pool:
             return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the request cannot be written as HTTP/1.1"))
 
     async def close(self) -> None:
-        """Close every connection. Calls under way fail."""
+        """Close every connection. Calls under way fail, and no connection is opened any more."""
+        self._closed = True
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()

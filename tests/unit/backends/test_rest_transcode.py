@@ -161,6 +161,12 @@ def test_an_output_schema_may_want_a_list() -> None:
     assert answer(made('{"type":"array"}'), response(b"[1]")).structured == b"[1]"
 
 
+def test_an_answer_nested_too_deeply_to_judge_is_a_result_not_a_crash() -> None:
+    for depth in (200, 300, 900):
+        result = answer(made('{"type":"array"}'), response(b"[" * depth + b"]" * depth))
+        assert result.structured is not None or result.is_error
+
+
 def test_a_byte_order_mark_and_another_charset_are_understood() -> None:
     assert answer(CITY, response(b'\xef\xbb\xbf{"city":"x"}')).structured == b'{"city":"x"}'
     latin = answer(CITY, response('{"city":"é"}'.encode("latin-1"), "application/json; charset=ISO-8859-1"))

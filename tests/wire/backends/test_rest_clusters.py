@@ -457,3 +457,23 @@ async def test_after_close_no_cluster_is_left(calls: Calls, serve: Serve) -> Non
     await calls.answered()
     await calls.clusters.close()
     assert (await calls.failed()).code is ErrorCode.UPSTREAM_ERROR
+
+
+async def test_closing_ends_calls_under_way_and_what_they_would_try_again(calls: Calls, serve: Serve) -> None:
+    arrived = asyncio.Event()
+
+    async def handler(_request: web.BaseRequest) -> web.StreamResponse:
+        arrived.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    upstream = await serve(handler)
+    await calls.use(upstream.origin)
+    policy = HttpPolicy(retry=RetryPolicy(frozenset({"reset"}), num_retries=3))
+    under_way = asyncio.create_task(calls.failed(policy=policy))
+    async with asyncio.timeout(5):
+        await arrived.wait()
+    await calls.clusters.close()
+    failure = await under_way
+    assert failure.code is ErrorCode.UPSTREAM_ERROR
+    assert len(upstream.seen) == 1
