@@ -83,7 +83,7 @@ class Answering:
         return self._started is not None
 
     async def finish(self, answer: bytes) -> web.StreamResponse:
-        """End the event stream with the answer. ConnectionError when the client is gone."""
+        """End the event stream with the answer."""
         stream, writer = self._start()
         stream.end(answer)
         return await writer
@@ -98,4 +98,4 @@ class Answering:
         writer.cancel()
         await asyncio.wait([writer])
         if not writer.cancelled():
-            writer.exception()  # seen: it was raised by `finish`, or the client went away first
+            writer.exception()  # seen: `finish` has raised it, or nobody is there to tell

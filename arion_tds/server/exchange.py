@@ -69,7 +69,7 @@ async def body(request: web.BaseRequest, limit: int, timeout: float) -> bytes | 
                 parts.append(part)
     except TimeoutError:
         return refuse(408, f"the body did not arrive within {timeout:g} s (body_timeout)")
-    except web.RequestPayloadError as error:
+    except (web.RequestPayloadError, ConnectionError) as error:
         return refuse(400, f"the body could not be read: {error}", code=jsonrpc.PARSE_ERROR)
     return b"".join(parts)
 

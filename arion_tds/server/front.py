@@ -16,7 +16,7 @@ from aiohttp import web
 from arion_tds.model.result import RpcError
 from arion_tds.server import eras, exchange, guard, jsonrpc, search
 from arion_tds.server.calling import Asked, CallRunner
-from arion_tds.server.jsonrpc import Fault, Message, Notification, Response
+from arion_tds.server.jsonrpc import Fault, Notification, Response
 from arion_tds.server.methods import Methods
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import (
@@ -39,6 +39,7 @@ SEARCH_PATH: Final = "/mcp/search"
 SEARCH_METHOD: Final = "search"
 """What an `Observer` hears for /mcp/search."""
 
+_OTHER: Final = "other"
 _KNOWN: Final = frozenset(("initialize", "server/discover", "ping", "tools/list", "tools/call", "subscriptions/listen"))
 _ANONYMOUS: Final = Anonymous()
 _NO_SESSION: Final = "Session not found: it has ended or run out, initialize again"
@@ -91,6 +92,15 @@ class McpFront:
 
     async def handler(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one HTTP request."""
+        try:
+            return await self._serve(request)
+        except Exception:  # noqa: BLE001 - top of the request's task
+            _log.exception("%s %s failed", request.method, request.path[:256])
+            if request.writer.output_size > 0:
+                raise  # an event stream has begun: the server cuts it off
+            return exchange.refuse(500, "Internal error", code=jsonrpc.INTERNAL_ERROR)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
         host = headers.get(exchange.HOST)
         wrong = self._guard.host(host)
@@ -117,6 +127,22 @@ class McpFront:
 
     async def _post(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         started = self._clock()
+        message = await self._read(request)
+        if isinstance(message, web.Response):
+            self._observer.answered(_OTHER, message.status, self._clock() - started, modern=False)
+            return message
+        routing = exchange.routing(request)
+        modern = eras.is_modern(routing.version, message.method, message.params)
+        if modern:
+            response = await self._modern(request, message, routing, caller)
+        else:
+            response = await self._legacy(request, message, caller)
+        method = message.method if message.method in _KNOWN else _OTHER
+        self._observer.answered(method, response.status, self._clock() - started, modern=modern)
+        return response
+
+    async def _read(self, request: web.BaseRequest) -> jsonrpc.Request | Notification | web.Response:
+        """The message of a POST, or the answer where it is not one that can be served."""
         if not guard.is_json(request.headers.get(exchange.CONTENT_TYPE)):
             return exchange.refuse(415, "Content-Type must be application/json")
         body = await exchange.body(request, self._settings.max_body_bytes, self._settings.body_timeout)
@@ -127,28 +153,13 @@ class McpFront:
             return exchange.reply(400, jsonrpc.error(message.id, message.code, message.message))
         if isinstance(message, Response):
             return exchange.empty(202)
-        routing = exchange.routing(request)
-        modern = eras.is_modern(routing.version, message.method, message.params)
-        try:
-            if modern:
-                response = await self._modern(request, message, routing, caller)
-            else:
-                response = await self._legacy(request, message, caller)
-        except Exception as error:
-            if isinstance(error, ConnectionError):
-                raise  # the client is gone
-            _log.exception("%s failed", message.method[:64])
-            identity = jsonrpc.NULL if isinstance(message, Notification) else message.id
-            return exchange.reply(500, jsonrpc.error(identity, jsonrpc.INTERNAL_ERROR, "Internal error"))
-        method = message.method if message.method in _KNOWN else "other"
-        self._observer.answered(method, response.status, self._clock() - started, modern=modern)
-        return response
+        return message
 
     async def _modern(
-        self, request: web.BaseRequest, message: Message, routing: eras.Routing, caller: Caller
+        self, request: web.BaseRequest, message: jsonrpc.Request | Notification, routing: eras.Routing, caller: Caller
     ) -> web.StreamResponse:
         """A stateless request, or a notification: the protocol has none from clients, so they are dropped."""
-        if not isinstance(message, jsonrpc.Request):
+        if isinstance(message, Notification):
             unsupported = eras.unsupported_revision(routing.version or "")
             if unsupported is None:
                 return exchange.empty(202)
@@ -171,7 +182,9 @@ class McpFront:
             case unknown:
                 return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
 
-    async def _legacy(self, request: web.BaseRequest, message: Message, caller: Caller) -> web.StreamResponse:
+    async def _legacy(
+        self, request: web.BaseRequest, message: jsonrpc.Request | Notification, caller: Caller
+    ) -> web.StreamResponse:
         """A message of a handshake revision. A session id is optional, but one that is sent must be good."""
         session = request.headers.get(exchange.SESSION)
         opening = isinstance(message, jsonrpc.Request) and message.method == "initialize"
@@ -180,8 +193,6 @@ class McpFront:
         if isinstance(message, Notification):
             if session is not None and message.method == "notifications/cancelled":
                 self._calls.running.cancel(session, jsonrpc.member(message.params, "requestId"))
-            return exchange.empty(202)
-        if not isinstance(message, jsonrpc.Request):
             return exchange.empty(202)
         raw = message.params.get("_meta")
         meta = None if raw is None else jsonrpc.members(raw)
