@@ -117,10 +117,10 @@ def encode(kind: str, spec: object) -> Held | Fault:
     if not isinstance(spec, dict):
         return Fault(f"spec must be an object, not {_type(spec)}")
     message = MESSAGES[kind]()
-    twice = _spelled_twice(message.DESCRIPTOR, spec, "spec")
-    if twice is not None:
-        return Fault(twice)
     try:
+        twice = _spelled_twice(message.DESCRIPTOR, spec, "spec")
+        if twice is not None:
+            return Fault(twice)
         json_format.ParseDict(spec, message)
         payload = message.SerializeToString(deterministic=True)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -215,31 +215,36 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _load(text: str) -> list[Any] | Fault:
-    stripped = text.lstrip("\ufeff \t\r\n")
     try:
-        if stripped[:1] in {"{", "["}:
-            try:
-                return [json.loads(stripped, object_pairs_hook=_object)]
-            except json.JSONDecodeError as error:
-                fault = f"not valid JSON: {error}"
-                if stripped[:1] == "[":
-                    return Fault(fault)
-            try:  # a YAML flow mapping may start with a brace too
-                values = list(yaml.load_all(text, _Loader))
-            except yaml.YAMLError:
-                return Fault(fault)
-        else:
-            values = list(yaml.load_all(text, _Loader))
+        values = _values(text)
+    except _RepeatedKeyError as error:
+        return Fault(str(error))
+    except RecursionError:
+        return Fault("values are nested too deep")
+    except json.JSONDecodeError as error:
+        return Fault(f"not valid JSON: {error}")
     except yaml.YAMLError as error:
         return Fault(f"not valid YAML: {' '.join(str(error).split())}")
-    except (ValueError, RecursionError) as error:
-        return Fault(str(error) if isinstance(error, _RepeatedKeyError) else f"cannot be read: {error}")
-    values = [value for value in values if value is not None]
+    except ValueError as error:
+        return Fault(f"cannot be read: {error}")
     if not values:
         return Fault("no document in it")
     if not _bounded(values):
         return Fault(f"more than {MAX_NODES} values (YAML aliases written out): split the input")
     return values
+
+
+def _values(text: str) -> list[Any]:
+    stripped = text.lstrip("\ufeff \t\r\n")
+    if stripped[:1] in {"{", "["}:
+        try:
+            return [json.loads(stripped, object_pairs_hook=_object)]
+        except json.JSONDecodeError as error:
+            try:  # YAML may begin with a brace too; where it does not hold either, the JSON fault tells more
+                return list(yaml.load_all(text, _Loader))
+            except yaml.YAMLError:
+                raise error from None
+    return [value for value in yaml.load_all(text, _Loader) if value is not None]
 
 
 def _bounded(values: list[Any]) -> bool:
