@@ -1,6 +1,6 @@
 """A real gateway as a process of a test: `python -m arion_tds serve -c FILE`.
 
-In: a config. Out: its addresses, readiness, log and exit code. Called by pytest_plugin.
+In: a config file. Out: readiness, the addresses it listens on, its log and exit code. Called by pytest_plugin.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections import deque
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
@@ -19,20 +19,21 @@ LOG_LINES: Final = 10_000
 
 
 class Gateway:
-    """One gateway process."""
+    """One gateway process. Who starts it stops it."""
 
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        """`path`: the config file. `config`: the same, to find the addresses in."""
-        self.admin, self._listeners = addresses(config)
+    def __init__(self, path: Path, admin: str) -> None:
+        """`path`: the config file. `admin`: `host:port` of its admin listener, which has to be a fixed port."""
+        self.admin = f"http://{admin}"
         self._path = path
+        self._listeners: dict[str, str] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._lines: deque[str] = deque(maxlen=LOG_LINES)
 
     def url(self, listener: str | None = None) -> str:
-        """The MCP endpoint of a listener, by its name or server name; None: of the first."""
+        """The MCP endpoint of the listener of that name (None: of the first one). KeyError when there is none."""
         if listener is None:
-            listener = next(iter(self._listeners))
+            return next(iter(self._listeners.values()))
         return self._listeners[listener]
 
     def logs(self) -> str:
@@ -41,20 +42,24 @@ class Gateway:
 
     async def start(self, timeout: float = READY_SECONDS) -> None:
         """Start the process and wait until it is ready; RuntimeError with its log when it ends or takes too long."""
-        self._process = await asyncio.create_subprocess_exec(
+        process = self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "arion_tds", "serve", "-c", str(self._path),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        self._reader = asyncio.create_task(self._read(self._process))
+        self._reader = asyncio.create_task(self._read(process))
         try:
-            async with asyncio.timeout(timeout), aiohttp.ClientSession() as http:
-                while not await self._is_ready(http):
-                    if self._process.returncode is not None:
-                        raise RuntimeError(f"the gateway ended with {self._process.returncode}:\n{self.logs()}")
+            async with asyncio.timeout(timeout), aiohttp.ClientSession(self.admin) as http:
+                while not await _is_ready(http):
+                    if process.returncode is not None:
+                        await self._reader
+                        raise RuntimeError(f"the gateway ended with {process.returncode}:\n{self.logs()}")
                     await asyncio.sleep(0.05)
+                async with http.get("/config_dump") as response:
+                    listeners = (await response.json())["listeners"]
         except TimeoutError:
             await self.stop()
             raise RuntimeError(f"the gateway was not ready after {timeout:g} s:\n{self.logs()}") from None
+        self._listeners = {name: f"http://{listener['address']}/mcp" for name, listener in listeners.items()}
 
     async def stop(self) -> int:
         """Stop the process: SIGTERM, after 10 s SIGKILL. Returns its exit code; safe to call again."""
@@ -78,29 +83,15 @@ class Gateway:
             return
         rest = b""
         while data := await stream.read(65536):
-            *lines, rest = (rest + data).split(b"\n")
+            *lines, rest = (rest[-65536:] + data).split(b"\n")
             self._lines.extend(line.decode(errors="replace") for line in lines)
         if rest:
             self._lines.append(rest.decode(errors="replace"))
 
-    async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
-        try:
-            async with http.get(f"{self.admin}/readyz", timeout=aiohttp.ClientTimeout(total=1)) as response:
-                return response.status == 200
-        except (aiohttp.ClientError, TimeoutError):
-            return False
 
-
-def addresses(config: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Where the config says that admin and the listeners are: (admin URL, name → URL of the MCP endpoint).
-
-    Read are `admin.address` and, of each of `listeners`, `address` with `name` and `server_info.name`.
-    """
-    found: dict[str, str] = {}
-    for index, listener in enumerate(config.get("listeners", [])):
-        url = f"http://{listener['address']}/mcp"
-        found[str(listener.get("name", index))] = url
-        server = listener.get("gateway", listener).get("server_info", {}).get("name")
-        if server:
-            found.setdefault(server, url)
-    return f"http://{config['admin']['address']}", found
+async def _is_ready(http: aiohttp.ClientSession) -> bool:
+    try:
+        async with http.get("/readyz", timeout=aiohttp.ClientTimeout(total=1)) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False

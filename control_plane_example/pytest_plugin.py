@@ -4,9 +4,11 @@
 
 `control_plane`  a MockControlPlane on a free port of 127.0.0.1.
 `gateway`        starts real gateways as processes: `await gateway(config)` writes the config to a file, runs
-                 `python -m arion_tds serve -c FILE`, waits until the admin endpoint says ready, returns a Gateway.
+                 `python -m arion_tds serve -c FILE`, waits until the admin listener says ready, returns a Gateway.
+                 What the config leaves out is filled in: `control_plane` is the fixture of that name, `admin` a free
+                 port of 127.0.0.1, the `address` of a listener any free port (`Gateway.url` tells which it became).
                  Every gateway is stopped at the end of the test; the log of one that failed to start is in the error.
-`free_port`      a function that returns a free TCP port of 127.0.0.1, for configs.
+`free_port`      a function that returns a free TCP port of 127.0.0.1.
 
 Needs pytest and pytest-asyncio. Registered for nobody by itself: it loads where it is named.
 """
@@ -40,14 +42,22 @@ def free_port() -> Callable[[], int]:
 
 
 @pytest_asyncio.fixture
-async def gateway(tmp_path: Path) -> AsyncIterator[Callable[[dict[str, Any]], Awaitable[Gateway]]]:
-    """A function: config in (as in the config file, with ports of its own), a Gateway that is ready out."""
+async def gateway(
+    tmp_path: Path, control_plane: MockControlPlane
+) -> AsyncIterator[Callable[[dict[str, Any]], Awaitable[Gateway]]]:
+    """A function: config in (as in the config file, gaps filled), a Gateway that is ready out."""
     started: list[Gateway] = []
 
     async def start(config: dict[str, Any]) -> Gateway:
         path = tmp_path / f"gateway-{len(started)}.json"
-        path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
-        running = Gateway(path, config)
+        filled = {
+            "control_plane": {"address": control_plane.address},
+            "admin": {"address": f"127.0.0.1:{_free_port()}"},
+            **config,
+            "listeners": [{"address": "127.0.0.1:0", **listener} for listener in config["listeners"]],
+        }
+        path.write_text(json.dumps(filled), encoding="utf-8")  # JSON is YAML
+        running = Gateway(path, filled["admin"]["address"])
         started.append(running)
         await running.start()
         return running

@@ -1,46 +1,46 @@
-"""The fixtures that other projects load, loaded as they would."""
+"""The fixtures that other projects load, loaded as they would, with real gateway processes."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from plain_client import TOOL, Client
 
-from control_plane_example.gateway import Gateway, addresses
+from control_plane_example.gateway import Gateway
 from control_plane_example.mock import MockControlPlane
 
 pytest_plugins = ["control_plane_example.pytest_plugin"]
 
-# What the fixture needs of a gateway process: it reads a config, says that it is ready, logs, ends on SIGTERM.
-PROCESS = """
-import http.server, json, sys
-assert sys.argv[1:3] == ["serve", "-c"]
-config = json.load(open(sys.argv[3]))
-print("config read", flush=True)
-if config.get("broken"):
-    sys.exit("cannot start: broken")
-asked = 0
-class Answer(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        global asked
-        asked += 1
-        self.send_response(200 if self.path == "/readyz" and asked > 2 else 503)
-        self.end_headers()
-    def log_message(self, *_): pass
-host, port = config["admin"]["address"].split(":")
-http.server.HTTPServer((host, int(port)), Answer).serve_forever()
-"""
+Start = Callable[[dict[str, Any]], Awaitable[Gateway]]
+FORECAST = "tenant-a-mcp/main/weather.get_forecast"
+LISTENER = {
+    "name": "a",
+    "mcp_gateway": {
+        "server_info": {"name": "tenant-a-mcp", "version": "1"},
+        "tools_mode": {},
+        "tds": {"config_name": "main"},
+    },
+}
+CLUSTER = {"name": "weather_api", "endpoints": ["http://127.0.0.1:4001"]}
 
 
-@pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m arion_tds` in this test starts PROCESS."""
-    (tmp_path / "arion_tds").mkdir()
-    (tmp_path / "arion_tds" / "__main__.py").write_text(PROCESS, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+def forecast(**changes: Any) -> dict[str, Any]:
+    return {
+        "namespace": "weather",
+        "name": "get_forecast",
+        "description": "Forecast of a city",
+        "input_schema": {"inline_string": '{"type": "object"}'},
+        "rest_backend": {"method": "GET", "path": "/v1/alerts", "cluster": "weather_api"},
+        **changes,
+    }
+
+
+async def found(running: Gateway, query: str) -> list[str]:
+    async with aiohttp.ClientSession() as http, http.post(f"{running.url('a')}/search", json={"query": query}) as said:
+        return [tool["name"] for tool in (await said.json())["tools"]]
 
 
 async def test_the_control_plane_fixture_runs(
@@ -51,36 +51,32 @@ async def test_the_control_plane_fixture_runs(
     assert await client.reads() == []
 
 
-@pytest.mark.usefixtures("process")
-async def test_a_gateway_is_returned_when_it_is_ready_and_leaves_its_log(
-    gateway: Callable[[dict[str, Any]], Awaitable[Gateway]], free_port: Callable[[], int]
+async def test_a_gateway_takes_what_is_put_and_says_what_it_does_not_take(
+    gateway: Start, control_plane: MockControlPlane
 ) -> None:
-    admin = f"127.0.0.1:{free_port()}"
-    running = await gateway({"admin": {"address": admin}, "listeners": [{"name": "a", "address": "127.0.0.1:8080"}]})
-    assert running.admin == f"http://{admin}"
-    assert running.url() == running.url("a") == "http://127.0.0.1:8080/mcp"
-    assert running.logs() == "config read"
-    assert await running.stop() != 0  # ended by the signal
-    assert await running.stop() != 0
+    running = await gateway({"listeners": [LISTENER], "clusters": [CLUSTER]})
+    assert running.url() == running.url("a")
+    await control_plane.connected(1)
+    version = await control_plane.put("McpTool", FORECAST, forecast())
+    await control_plane.acked("McpTool", FORECAST, version)
+    assert await found(running, "forecast") == ["weather.get_forecast"]
+    await control_plane.put("McpTool", FORECAST, forecast(description=""))
+    nack = await control_plane.nacked("McpTool", FORECAST)
+    assert nack.names == (FORECAST,)
+    assert "description" in nack.reason
+    assert await found(running, "forecast") == ["weather.get_forecast"]
+    control_plane.remove("McpTool", FORECAST)
+    await control_plane.acked_removal("McpTool", FORECAST)
+    assert await found(running, "forecast") == []
+    assert "listener a serves" in running.logs()
+    assert await running.stop() == 0
+    await control_plane.connected(0)
+    assert await running.stop() == 0
 
 
-@pytest.mark.usefixtures("process")
-async def test_a_gateway_that_does_not_start_shows_its_log(
-    gateway: Callable[[dict[str, Any]], Awaitable[Gateway]], free_port: Callable[[], int]
-) -> None:
-    with pytest.raises(RuntimeError, match=r"ended with 1:\nconfig read\ncannot start: broken"):
-        await gateway({"broken": True, "admin": {"address": f"127.0.0.1:{free_port()}"}})
-
-
-def test_listeners_are_found_by_name_and_by_server_name() -> None:
-    config = {
-        "admin": {"address": "127.0.0.1:1"},
-        "listeners": [{"address": "127.0.0.1:2", "gateway": {"server_info": {"name": "tenant-a-mcp"}}}],
-    }
-    assert addresses(config) == (
-        "http://127.0.0.1:1",
-        {"0": "http://127.0.0.1:2/mcp", "tenant-a-mcp": "http://127.0.0.1:2/mcp"},
-    )
+async def test_a_gateway_that_does_not_start_shows_its_log(gateway: Start) -> None:
+    with pytest.raises(RuntimeError, match=r"ended with 1:\n(.|\n)*colour: unknown key"):
+        await gateway({"listeners": [LISTENER], "colour": "red"})
 
 
 async def test_content_without_sense_to_the_proto_is_refused_at_once(control_plane: MockControlPlane) -> None:
