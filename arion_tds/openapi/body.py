@@ -19,7 +19,17 @@ from arion_tds.openapi.text import clean
 from arion_tds.openapi.value import Json
 
 _PATCHES: Final = ("patch+json", "json-patch", "merge-patch", "strategic-merge", "apply-patch")
-_BINARY_TYPES: Final = ("application/octet-stream", "application/pdf", "application/zip", "application/gzip")
+_EXACT: Final[dict[str, tuple[int, BodyKind]]] = {
+    "application/json": (0, "json"),
+    "application/x-www-form-urlencoded": (2, "form"),
+    "multipart/form-data": (3, "multipart"),
+    "*/*": (4, "json"),
+    "text/plain": (5, "text"),
+    "application/octet-stream": (6, "binary"),
+    "application/pdf": (7, "binary"),
+    "application/zip": (7, "binary"),
+    "application/gzip": (7, "binary"),
+}
 _BINARY_MAINS: Final = ("image", "audio", "video", "font")
 _PLAIN: Final = frozenset({"type", "properties", "required", "additionalProperties", "title", "description", "default"})
 _FORM_STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
@@ -81,20 +91,11 @@ def _choose(content: dict[str, Json], where: str) -> tuple[str, BodyKind]:
 
 def _rank(media: str) -> tuple[int, BodyKind] | None:
     main, _, sub = media.partition("/")
-    if media == "application/json":
-        return 0, "json"
+    exact = _EXACT.get(media)
+    if exact is not None:
+        return exact
     if sub == "json" or sub.endswith("+json") or media == "application/*":
         return (8 if any(word in sub for word in _PATCHES) else 1), "json"
-    if media == "application/x-www-form-urlencoded":
-        return 2, "form"
-    if media == "multipart/form-data":
-        return 3, "multipart"
-    if media == "*/*":
-        return 4, "json"
-    if media == "text/plain":
-        return 5, "text"
-    if media in _BINARY_TYPES:
-        return 6, "binary"
     if main in _BINARY_MAINS:
         return 7, "binary"
     if main == "text" and sub not in ("xml", "*"):
@@ -103,7 +104,7 @@ def _rank(media: str) -> tuple[int, BodyKind] | None:
 
 
 def _content_type(media: str, kind: BodyKind) -> str:
-    plain = media.split(";")[0].strip().lower()
+    plain = media.partition(";")[0].strip().lower()
     if "*" in plain:
         return "application/json" if kind == "json" else "application/octet-stream"
     if kind == "text":

@@ -35,10 +35,8 @@ def version(root: dict[str, Json]) -> str | Problem:
 
 def document(root: dict[str, Json]) -> list[Problem]:
     """Everything that is wrong with the document as a whole."""
-    found: list[Problem] = []
-    for key in ("info", "paths", "components", "webhooks"):
-        if key in root and not isinstance(root[key], dict):
-            found.append(Problem(f"/{key}", "must be an object"))
+    sections = ("info", "paths", "components", "webhooks")
+    found = [Problem(f"/{key}", "must be an object") for key in sections if not isinstance(root.get(key, {}), dict)]
     if not any(key in root for key in ("paths", "components", "webhooks")):
         found.append(Problem("", "there are neither paths nor components nor webhooks"))
     paths = root.get("paths")

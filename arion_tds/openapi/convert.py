@@ -11,8 +11,7 @@ everywhere, `oneOf` becomes `anyOf`, `enum` becomes `examples`. Names, types and
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from arion_tds.openapi import discriminator
 from arion_tds.openapi.refs import Key, Unusable, escape
@@ -82,7 +81,6 @@ _LOOSE_USES: Final[dict[str, _Use]] = {
 }
 _COMPOSED: Final = ("allOf", "anyOf", "oneOf", "not", "if", "$ref")
 _OUTSIDE: Final = ("title", "description", "default")
-_NOTES: Final = frozenset({"title", "description", "default", "deprecated", "examples"})
 
 
 def pointer(at: At) -> str:
@@ -98,6 +96,14 @@ def pointer(at: At) -> str:
 def is_null_too(node: dict[str, Json]) -> bool:
     """Whether the schema says OpenAPI 3.0's `nullable: true`."""
     return node.get("nullable") is True
+
+
+class _Spot(NamedTuple):
+    """How deep a nested schema stands, and whether it applies to the component's own value, or is the component."""
+
+    depth: int
+    inplace: bool
+    root: bool
 
 
 class Walk:
@@ -150,9 +156,12 @@ class Walk:
                 if text:
                     out[key] = text
             elif use is _Use.OWN:
-                _OWN[key](self, out, value, at, depth)
+                self._own(out, key, value, at, depth + 1)
             else:
-                self._nested(out, key, use, value, at, depth, inplace=inplace, root=root)
+                spot = _Spot(depth + 1, inplace, root)
+                converted = self._nested(key, use, value, (at, key), spot)
+                if converted is not None:
+                    out[key] = converted
         self._finish(out, node, at)
         return out
 
@@ -180,26 +189,45 @@ class Walk:
     def _key_of(self, ref: Json, at: At) -> Key:
         return Key(self.converter.target(ref, at))
 
-    def _nested(
-        self, out: dict[str, Json], key: str, use: _Use, value: Json, at: At, depth: int, *, inplace: bool, root: bool
-    ) -> None:
-        here = (at, key)
+    def _nested(self, key: str, use: _Use, value: Json, here: At, spot: _Spot) -> Json:
+        """The converted value of a keyword that holds schemas, or None to leave it out."""
         if use is _Use.SCHEMA:
-            out[key] = self.schema(value, here, depth + 1)
-        elif use is _Use.INPLACE:
-            out[key] = self.schema(value, here, depth + 1, inplace=inplace)
-        elif use is _Use.MAP or use is _Use.INPLACE_MAP:
+            return self.schema(value, here, spot.depth)
+        if use is _Use.INPLACE:
+            return self.schema(value, here, spot.depth, inplace=spot.inplace)
+        if use is _Use.MAP or use is _Use.INPLACE_MAP:
+            if not isinstance(value, dict):
+                return None
+            below = spot.inplace and use is _Use.INPLACE_MAP
+            return {name: self.schema(sub, (here, name), spot.depth, inplace=below) for name, sub in value.items()}
+        if not isinstance(value, list) or not value:
+            return None
+        if key == "allOf" and spot.root:
+            return [self._parent(sub, (here, str(n)), spot.depth) for n, sub in enumerate(value)]
+        below = spot.inplace and use is _Use.INPLACE_LIST
+        return [self.schema(sub, (here, str(n)), spot.depth, inplace=below) for n, sub in enumerate(value)]
+
+    def _own(self, out: dict[str, Json], key: str, value: Json, at: At, depth: int) -> None:
+        """Keywords with a rule of their own."""
+        here = (at, key)
+        if key in ("properties", "patternProperties"):
             if isinstance(value, dict):
-                below = inplace and use is _Use.INPLACE_MAP
-                out[key] = {
-                    name: self.schema(sub, (here, name), depth + 1, inplace=below) for name, sub in value.items()
-                }
-        elif isinstance(value, list) and value:
-            below = inplace and use is _Use.INPLACE_LIST
-            if key == "allOf" and root:
-                out[key] = [self._parent(sub, (here, str(n)), depth + 1) for n, sub in enumerate(value)]
+                out[key] = self._properties(key, value, here, depth)
+        elif key == "items":
+            if isinstance(value, list):  # draft-04 tuple
+                out["prefixItems"] = [self.schema(sub, (here, str(n)), depth) for n, sub in enumerate(value)]
             else:
-                out[key] = [self.schema(sub, (here, str(n)), depth + 1, inplace=below) for n, sub in enumerate(value)]
+                out[key] = self.schema(value, here, depth)
+        elif key == "enum":
+            self._enum(out, value, here)
+        elif key == "pattern":
+            if self.converter.pattern(value, here):
+                out[key] = value
+        elif key == "deprecated":
+            if value is True:
+                out[key] = True
+        else:
+            self._dynamic(out, value, at)
 
     def _parent(self, node: Json, at: At, depth: int) -> Json:
         """A member of a component's own allOf: inheritance, so a discriminated parent is meant without its children."""
@@ -208,16 +236,6 @@ class Walk:
             if self.converter.family.of(key.pointer) is not None:
                 return self.refer(key._replace(base=True), inplace=True)
         return self.schema(node, at, depth, inplace=True)
-
-    def _properties(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
-        if not isinstance(value, dict):
-            return
-        here = (at, "properties")
-        hidden = self.hidden
-        schema = self.schema
-        out["properties"] = {
-            name: schema(sub, (here, name), depth + 1) for name, sub in value.items() if not hidden(sub)
-        }
 
     def hidden(self, node: Json) -> bool:
         """Whether a property is not for this direction: readOnly in requests, writeOnly in responses."""
@@ -235,45 +253,24 @@ class Walk:
         members = node.get("allOf")
         return isinstance(members, list) and any(isinstance(sub, dict) and sub.get(word) is True for sub in members)
 
-    def _pattern_properties(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
-        if isinstance(value, dict):
-            here = (at, "patternProperties")
-            out["patternProperties"] = {
-                name: self.schema(sub, (here, name), depth + 1)
-                for name, sub in value.items()
-                if self.converter.pattern(name, here)
-            }
+    def _properties(self, key: str, value: dict[str, Json], here: At, depth: int) -> dict[str, Json]:
+        schema, hidden = self.schema, self.hidden
+        if key == "properties":
+            return {name: schema(sub, (here, name), depth) for name, sub in value.items() if not hidden(sub)}
+        usable = {name: sub for name, sub in value.items() if self.converter.pattern(name, here)}
+        return {name: schema(sub, (here, name), depth) for name, sub in usable.items()}
 
-    def _items(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
-        here = (at, "items")
-        if isinstance(value, list):  # draft-04 tuple
-            out["prefixItems"] = [self.schema(sub, (here, str(n)), depth + 1) for n, sub in enumerate(value)]
-        else:
-            out["items"] = self.schema(value, here, depth + 1)
-
-    def _enum(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
-        del depth
+    def _enum(self, out: dict[str, Json], value: Json, here: At) -> None:
         if not isinstance(value, list) or not value:
             return
         limits = self.converter.limits
         if len(value) > limits.max_enum_values:
-            self.converter.warn(at, f"enum of {len(value)} values is left out {limits.named('max_enum_values')}")
+            self.converter.warn(here, f"enum of {len(value)} values is left out {limits.named('max_enum_values')}")
             return
         out["examples" if self._loose else "enum"] = _distinct(value)
 
-    def _pattern(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
-        del depth
-        if self.converter.pattern(value, (at, "pattern")):
-            out["pattern"] = value
-
-    def _deprecated(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
-        del at, depth
-        if value is True:
-            out["deprecated"] = True
-
-    def _dynamic(self, out: dict[str, Json], value: Json, at: At, depth: int) -> None:
+    def _dynamic(self, out: dict[str, Json], value: Json, at: At) -> None:
         """`$recursiveRef: "#"` (2019-09) and `$dynamicRef: "#"`: the component that it stands in."""
-        del depth
         if self._key is None or value != "#":
             raise Unusable(pointer(at), f"dynamic reference {str(value)[:80]!r} is not supported: use $ref")
         out |= self.refer(self._key, inplace=False)
@@ -288,7 +285,7 @@ class Walk:
         if self._loose:
             _loosen(out)
             return
-        required = _required(self, node, at)
+        required = _required(self, node)
         if required:
             out["required"] = required
         for word, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
@@ -304,25 +301,12 @@ class Walk:
             _nullable(out)
 
 
-_OWN: Final[dict[str, Callable[[Walk, dict[str, Json], Json, At, int], None]]] = {
-    "properties": Walk._properties,
-    "patternProperties": Walk._pattern_properties,
-    "items": Walk._items,
-    "enum": Walk._enum,
-    "pattern": Walk._pattern,
-    "deprecated": Walk._deprecated,
-    "$dynamicRef": Walk._dynamic,
-    "$recursiveRef": Walk._dynamic,
-}
-
-
-def _required(walk: Walk, node: dict[str, Json], at: At) -> list[str]:
+def _required(walk: Walk, node: dict[str, Json]) -> list[str]:
     """Each required name once, without those of properties that are hidden in this direction, here or in its allOf."""
-    del at
     names = node.get("required")
     if not isinstance(names, list):
         return []
-    required = [name for name in dict.fromkeys(name for name in names if isinstance(name, str))]
+    required = list(dict.fromkeys(name for name in names if isinstance(name, str)))
     hidden: set[str] = set()
     members = node.get("allOf")
     for part in [node, *(members if isinstance(members, list) else [])]:
@@ -351,7 +335,7 @@ def _nullable(out: dict[str, Json]) -> None:
 
 
 def _or_null(schema: dict[str, Json]) -> dict[str, Json]:
-    outside = {word: schema.pop(word) for word in _OUTSIDE if word in schema}
+    outside: dict[str, Json] = {word: schema.pop(word) for word in _OUTSIDE if word in schema}
     return {"anyOf": [schema, {"type": "null"}], **outside}
 
 

@@ -62,7 +62,7 @@ class Decoded:
     warnings: tuple[Problem, ...] = ()
 
 
-class _Unreadable(Exception):
+class _Unreadable(Exception):  # noqa: N818 - not an error of ours: it says what the bytes are
     """Internal to this file: why the bytes are no document."""
 
 

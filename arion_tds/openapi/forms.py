@@ -55,7 +55,7 @@ def _plus(value: Json) -> str:
 
 
 def urlencoded(value: Json, fields: dict[str, Field]) -> bytes:
-    """`application/x-www-form-urlencoded`: arrays repeat, objects are JSON, unless the document's encoding says else."""
+    """`application/x-www-form-urlencoded`: arrays repeat, objects are JSON, unless the encoding says else."""
     if not isinstance(value, dict):
         raise Refused("must be an object: it is sent as a form")
     out: list[str] = []
@@ -76,7 +76,7 @@ def urlencoded(value: Json, fields: dict[str, Field]) -> bytes:
 
 
 def multipart(value: Json, fields: dict[str, Field], content_type: str) -> tuple[bytes, str]:
-    """`multipart/form-data`. The boundary is a digest of the parts: it stands in none of them, and no randomness is used."""
+    """`multipart/form-data`. The boundary is a digest of the parts, so it stands in none of them."""
     if not isinstance(value, dict):
         raise Refused("must be an object: it is sent as a form")
     parts: list[bytes] = []

@@ -88,6 +88,7 @@ class Builder:
                 (node.get("parameters"), f"{operation.where}/parameters"),
             ]
         )
+        arguments = [one for one in arguments if self._has_place(one, operation)]
         plan = self._body(operation, node)
         inputs = _Inputs(arguments, plan, operation.where)
         schema = self._input_schema(inputs, operation.where)
@@ -107,6 +108,13 @@ class Builder:
             eager=self._source.eager,
             extra=b',"annotations":' + hints if hints else b"",
         )
+
+    def _has_place(self, argument: Argument, operation: Operation) -> bool:
+        """A path parameter that its path does not mention cannot be sent: it is no argument."""
+        if argument.location != "path" or f"{{{argument.name}}}" in operation.path:
+            return True
+        self.requests.warn(argument.where, f"path parameter {argument.name!r} has no place in {operation.path}")
+        return False
 
     def _body(self, operation: Operation, node: dict[str, Json]) -> bodies.Plan | None:
         if "requestBody" not in node:
@@ -152,23 +160,18 @@ class Builder:
         path, _, literal_query = path.partition("?")
         parameters = [self._shared.setdefault(parameter, parameter) for parameter in inputs.parameters]
         places = {parameter.wire: parameter for parameter in parameters if parameter.location == "path"}
+        if any(unquote(segment) in (".", "..") for segment in path.split("/")):
+            raise Unusable(operation.where, "path has a dot segment")
         base = self._base(operation)
         parts: list[str | Parameter] = []
-        used: set[str] = set()
         at = 0
         for found in _PLACE.finditer(path):
             place = places.get(quote(found.group(1), safe=""))
             if place is None:
                 raise Unusable(operation.where, f"path has {{{found.group(1)}}}, but no path parameter of that name")
-            used.add(place.wire)
             parts.extend((path[at : found.start()], place))
             at = found.end()
         parts.append(path[at:])
-        for wire, parameter in places.items():
-            if wire not in used:
-                raise Unusable(
-                    operation.where, f"path parameter {parameter.argument!r} has no place in {operation.path}"
-                )
         parts[0] = base + str(parts[0])
         return Binding(
             method=operation.method,
@@ -183,7 +186,7 @@ class Builder:
         )
 
     def _base(self, operation: Operation) -> str:
-        """What stands before the path: the source's path_prefix, else the path of the first server. No trailing slash."""
+        """What stands before the path: the source's path_prefix, else the first server's path. No trailing slash."""
         if self._source.path_prefix is not None:
             prefix = self._source.path_prefix.strip("/")
             return f"/{prefix}" if prefix else ""
@@ -287,8 +290,6 @@ def _literal(text: str, where: str) -> str:
     """A path part as the document gives it, with what may not stand in a URL encoded once."""
     if "{" in text or "}" in text:
         raise Unusable(where, f"path has an unbalanced brace near {text[:60]!r}")
-    if any(unquote(segment) in (".", "..") for segment in text.split("/")):
-        raise Unusable(where, f"path has a dot segment in {text[:60]!r}")
     return quote(text, safe=_LITERAL_SAFE)
 
 
@@ -312,5 +313,7 @@ def server_path(server: Json, where: str) -> str:
     missing = _PLACE.search(path)
     if missing is not None:
         raise Unusable(f"{where}/variables", f"server variable {escape(missing.group(1))!r} has no default")
+    if any(unquote(segment) in (".", "..") for segment in path.split("/")):
+        raise Unusable(f"{where}/url", f"server path {path[:60]!r} has a dot segment")
     path = path.strip("/")
     return f"/{path}" if path else ""

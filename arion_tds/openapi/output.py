@@ -13,7 +13,7 @@ import msgspec
 
 from arion_tds import schema as json_schema
 from arion_tds.openapi.convert import Walk
-from arion_tds.openapi.refs import Document, Key, Unusable
+from arion_tds.openapi.refs import Document, Key, Unusable, escape
 from arion_tds.openapi.schemas import Converter, TooLarge
 from arion_tds.openapi.value import Json
 from arion_tds.schema import Schema
@@ -65,9 +65,9 @@ def _json_schema(document: Document, node: Json, where: str, media: dict[str, No
         if _MEDIA.match(kind):
             media[kind] = None
         if found is None and _JSON.match(kind):
-            value_at, value = document.follow(value, f"{at}/content")
-            if isinstance(value, dict) and "schema" in value:
-                found = (value["schema"], f"{value_at}/schema")
+            media_at, media_type = document.follow(value, f"{at}/content/{escape(name)}")
+            if isinstance(media_type, dict) and "schema" in media_type:
+                found = (media_type["schema"], f"{media_at}/schema")
     return found
 
 

@@ -23,48 +23,52 @@ def build(binding: Binding, arguments: Mapping[str, Json]) -> HttpRequest | Call
     """The request, ready to send to the tool's cluster, or which argument cannot be sent and why."""
     if binding.defaults:
         arguments = {**dict(binding.defaults), **arguments}
-    argument = ""
-    query = [binding.query] if binding.query else []
     headers: list[tuple[str, str]] = [("accept", binding.accept)]
-    cookies: list[str] = []
-    target: list[str] = []
+    name = ""
     try:
+        target = ""
         for part in binding.path:
-            if type(part) is str:
-                target.append(part)
-            elif isinstance(part, Parameter):
-                argument = part.argument
-                target.append(_place(part, arguments))
-        for parameter in binding.parameters:
-            argument = parameter.argument
-            value = arguments.get(argument, _ABSENT)
-            if value is _ABSENT:
-                if parameter.required:
-                    raise Refused("is required")
-            elif parameter.location == "query":
-                serialize.query(parameter, value, query)
-            elif value is None and not parameter.json:
-                continue
-            elif parameter.location == "header":
-                headers.append((parameter.wire, serialize.header(parameter, value)))
+            if isinstance(part, str):
+                target += part
             else:
-                cookies.extend(serialize.cookie(parameter, value))
+                name = part.argument
+                target += _place(part, arguments)
+        query = [binding.query] if binding.query else []
+        cookies: list[str] = []
+        for parameter in binding.parameters:
+            name = parameter.argument
+            value = arguments.get(name, _ABSENT)
+            if value is not _ABSENT:
+                _add(parameter, value, query, headers, cookies)
+            elif parameter.required:
+                raise Refused("is required")
         if query:
-            target.append("?" + "&".join(query))
+            target += "?" + "&".join(query)
         if cookies:
             headers.append(("cookie", "; ".join(cookies)))
-        body = binding.body
-        if body is None:
-            return HttpRequest(binding.method, "".join(target), tuple(headers))
-        argument = body.argument or ""
-        content = _content(body, arguments)
+        if binding.body is None:
+            return HttpRequest(binding.method, target, tuple(headers))
+        name = binding.body.argument or ""
+        content = _content(binding.body, arguments)
     except Refused as error:
-        name = f"argument {argument!r}" if argument else "body"
-        return CallFailure(ErrorCode.INVALID_ARGUMENTS, f"{name} {error}")
+        return CallFailure(ErrorCode.INVALID_ARGUMENTS, f"argument {name!r} {error}" if name else f"body {error}")
     if content is None:
-        return HttpRequest(binding.method, "".join(target), tuple(headers))
+        return HttpRequest(binding.method, target, tuple(headers))
     headers.append(("content-type", content[1]))
-    return HttpRequest(binding.method, "".join(target), tuple(headers), content[0])
+    return HttpRequest(binding.method, target, tuple(headers), content[0])
+
+
+def _add(
+    parameter: Parameter, value: Json, query: list[str], headers: list[tuple[str, str]], cookies: list[str]
+) -> None:
+    if parameter.location == "query":
+        serialize.query(parameter, value, query)
+    elif value is None and not parameter.json:
+        return
+    elif parameter.location == "header":
+        headers.append((parameter.wire, serialize.header(parameter, value)))
+    else:
+        cookies.extend(serialize.cookie(parameter, value))
 
 
 def _place(parameter: Parameter, arguments: Mapping[str, Json]) -> str:

@@ -3,8 +3,8 @@
 In: the Binding, the tool's outputSchema (or None), the answer. Out: a CallResult. Called by calls.
 
 2xx JSON becomes structured content and a text block of the same. Other text is a text block, other bytes an image,
-audio or embedded resource block. Where an answer does not match the outputSchema, a safe method's call fails (it can be made
-again) and shows the body; any other call has happened upstream, so it is no error, and only its text is returned.
+audio or embedded resource block. Where an answer does not match the outputSchema, a safe method's call fails (it can
+be made again) and shows the body; any other call has happened upstream: it is no error, and only its text is returned.
 """
 
 from __future__ import annotations

@@ -1,0 +1,131 @@
+"""The process that expands OpenAPI documents: `python -m arion_tds.openapi.worker`, started and fed by expansion.
+
+In on stdin: frames (8 bytes of length, big-endian, then a pickled Job). Out on stdout, for each: a frame with a pickled
+Head, then as many frames of pickled tools as it says (at most 100 in each, so that the reader never stalls for long).
+It ends when stdin does. Documents come from strangers, so each has a limit of CPU and memory that the kernel enforces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import sys
+import traceback
+from typing import BinaryIO, Final
+
+from arion_tds.model.problem import Problem
+from arion_tds.model.source import OpenApiSource
+from arion_tds.openapi.expand import Expansion, expand
+from arion_tds.openapi.limits import Limits, Output
+
+if sys.platform != "win32":  # elsewhere the reader's own time limit is all there is
+    import resource
+
+CHUNK: Final = 100
+"""Tools in one frame."""
+
+HEADER: Final = 8
+"""Bytes of a frame's length."""
+
+_PROTOCOL: Final = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """One document to expand."""
+
+    source: OpenApiSource
+    limits: Limits
+    output: Output
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Head:
+    """The first frame of an answer.
+
+    The Expansion without its tools, how many frames of tools follow, and whether the worker ends afterwards (it has
+    grown, or ran out of memory).
+    """
+
+    expansion: Expansion
+    frames: int
+    last: bool
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload with its length before it."""
+    return len(payload).to_bytes(HEADER, "big") + payload
+
+
+def run(payload: bytes) -> bytes:
+    """A pickled Job to its answer's frames. Limits this process's CPU and memory first; never raises."""
+    job: Job = pickle.loads(payload)  # noqa: S301 - from our own parent process
+    last = False
+    _limit(job.limits)
+    try:
+        expansion = expand(job.source, job.limits, job.output)
+        frames = [
+            frame(pickle.dumps(expansion.tools[start : start + CHUNK], _PROTOCOL))
+            for start in range(0, len(expansion.tools), CHUNK)
+        ]
+    except MemoryError:
+        expansion, frames, last = (
+            _rejected(f"document needs too much memory {job.limits.named('max_memory_bytes')}"),
+            [],
+            True,
+        )
+    except Exception as error:  # noqa: BLE001 - the top of this process: the parent must get an answer
+        traceback.print_exc()
+        expansion, frames, last = (
+            _rejected(f"document cannot be expanded: {type(error).__name__} in the gateway"),
+            [],
+            True,
+        )
+    last = last or _peak_bytes() > job.limits.max_memory_bytes // 2
+    head = Head(dataclasses.replace(expansion, tools=()), len(frames), last)
+    return b"".join([frame(pickle.dumps(head, _PROTOCOL)), *frames])
+
+
+def _rejected(why: str) -> Expansion:
+    return Expansion(problems=(Problem("", why),))
+
+
+def _limit(limits: Limits) -> None:
+    """Limits of this process from here on. CPU counts from its start, so what is used already is added."""
+    if sys.platform == "win32":
+        return
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    used = int(usage.ru_utime + usage.ru_stime)
+    for kind, value in (
+        (resource.RLIMIT_CPU, used + limits.max_cpu_seconds + 1),
+        (resource.RLIMIT_AS, limits.max_memory_bytes),
+    ):
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+
+
+def _peak_bytes() -> int:
+    if sys.platform == "win32":
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """Answer frames until the input ends, or until an answer is the worker's last."""
+    while True:
+        header = stdin.read(HEADER)
+        if len(header) < HEADER:
+            return
+        answer = run(stdin.read(int.from_bytes(header, "big")))
+        stdout.write(answer)
+        stdout.flush()
+        head: Head = pickle.loads(answer[HEADER:])  # noqa: S301 - written above
+        if head.last:
+            return
+
+
+if __name__ == "__main__":
+    # Not this module's own `serve`: what it pickles would be called __main__.Head.
+    from arion_tds.openapi import worker  # noqa: PLW0406
+
+    worker.serve(sys.stdin.buffer, sys.stdout.buffer)
