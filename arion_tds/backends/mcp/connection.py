@@ -73,6 +73,7 @@ class Upstream:
         self.settings = settings or DEFAULT_SETTINGS
         self.line = Line(Channel(url, self.settings, policy or DEFAULT_ADDRESSES, tls), self.settings.headers)
         self.changed: Callable[[], None] | None = None
+        self.replaced: Callable[[], None] | None = None
         self._clock = clock
         self._peer: Peer | None = None
         self._agreeing: asyncio.Task[Peer | CallFailure] | None = None
@@ -133,7 +134,8 @@ class Upstream:
             try:
                 outcome = await Calling(self.line, peer, call, self._announce, self._running).run(prepared, met)
             except Broken as broken:
-                if not idempotent or not broken.failure.retryable or Broken in met:
+                again = broken.unsent or (idempotent and broken.failure.retryable)
+                if not again or Broken in met:
                     raise
                 met.add(Broken)
                 continue
@@ -186,7 +188,8 @@ class Upstream:
             try:
                 found = await listing.walk(self.line, peer, self.settings, self.hear, tried)
             except Broken as broken:
-                if Broken in tried or not broken.failure.retryable or not broken.executed:
+                again = broken.unsent or (broken.executed and broken.failure.retryable)
+                if not again or Broken in tried:
                     raise
                 tried.add(Broken)
                 continue
@@ -233,6 +236,8 @@ class Upstream:
             else:
                 self._peer = made
                 self._prepared.clear()
+                if self.replaced is not None:
+                    self.replaced()
             return made
         finally:
             self._agreeing = None

@@ -32,12 +32,16 @@ _RETRYABLE_STATUS: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Broken(Exception):  # noqa: N818 - it is a state of the exchange, translated where it enters
-    """An exchange that came to nothing. `executed`: the server may have acted on the request."""
+    """An exchange that came to nothing. `executed`: the server may have acted on the request.
 
-    def __init__(self, failure: CallFailure, *, executed: bool) -> None:
+    `unsent`: the pooled connection was gone before the request was on it; over a new one it may well succeed.
+    """
+
+    def __init__(self, failure: CallFailure, *, executed: bool, unsent: bool = False) -> None:
         super().__init__(failure.message)
         self.failure = failure
         self.executed = executed
+        self.unsent = unsent
 
 
 class _RefusedError(OSError):
@@ -151,9 +155,12 @@ class Channel:
             return Broken(_failure(f"the request to it cannot be sent: {error}", self.name), executed=False)
         if isinstance(error, aiohttp.ClientResponseError):
             return Broken(_failure(f"it does not speak HTTP: {error.message}", self.name), executed=True)
+        # aiohttp says this only when it finds the transport closed before it writes.
+        unsent = _find(error, lambda each: "closing transport" in str(each)) is not None
         return Broken(
             _failure(f"it closed the connection before it answered: {_why(error)}", self.name, retryable=True),
-            executed=True,
+            executed=not unsent,
+            unsent=unsent,
         )
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from arion_tds.backends.mcp.http import Broken, malformed, refused_status
 from arion_tds.backends.mcp.line import Hear, Line
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.model.problem import Problem
+from arion_tds.model.result import ErrorCode
 
 _tools = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -63,7 +64,12 @@ async def walk(
     left = settings.max_list_bytes
     cursor: str | None = None
     for pages in range(1, settings.max_list_pages + 1):
-        page = await _page(line, peer, cursor, (left, "max_list_bytes"), hear)
+        try:
+            page = await _page(line, peer, cursor, (left, "max_list_bytes"), hear)
+        except Broken as broken:
+            if broken.failure.code is not ErrorCode.RESPONSE_TOO_LARGE or not tools:
+                raise
+            return _cut(line, tools, pages, f"cut after {settings.max_list_bytes} bytes (max_list_bytes)")
         if isinstance(page, _Refusal):
             if page.stale is not None and page.stale not in tried:
                 return page.stale
@@ -82,8 +88,6 @@ async def walk(
             return Listing(tuple(tools), (Problem(f"{line.name} tools/list", why),), pages)
         seen.add(cursor)
         left -= page.bytes
-        if left <= 0:
-            return _cut(line, tools, pages, f"cut after {settings.max_list_bytes} bytes (max_list_bytes)")
     return _cut(line, tools, settings.max_list_pages, f"cut after {settings.max_list_pages} pages (max_list_pages)")
 
 

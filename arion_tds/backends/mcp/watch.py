@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 import aiohttp
+import msgspec
 
 from arion_tds.backends.mcp import era, requests, wire
 from arion_tds.backends.mcp.connection import Upstream
@@ -39,6 +40,22 @@ class _End(enum.Enum):
     STALE = "stale"
 
 
+class _Filter(msgspec.Struct, rename="camel"):
+    tools_list_changed: bool | None = None
+
+
+class _Acknowledged(msgspec.Struct):
+    notifications: _Filter = msgspec.field(default_factory=_Filter)
+
+
+def _honoured(message: wire.Message) -> bool:
+    """Whether the server says that it will announce changes of its tool list."""
+    try:
+        return msgspec.json.decode(message.params, type=_Acknowledged).notifications.tools_list_changed is True
+    except wire.BAD_JSON:
+        return False
+
+
 class Watch:
     """One server's announcements."""
 
@@ -49,6 +66,8 @@ class Watch:
         self._rng = rng
         self._opened = 0
         self._stale: tuple[Peer, era.Stale] | None = None
+        self._remade = 0
+        self._response: aiohttp.ClientResponse | None = None
         self.listening = False
 
     async def run(self) -> None:
@@ -57,6 +76,7 @@ class Watch:
         pause = settings.watch_backoff
         loop = asyncio.get_running_loop()
         self._upstream.changed = self._changed
+        self._upstream.replaced = self._leave
         try:
             while True:
                 begun = loop.time()
@@ -71,7 +91,7 @@ class Watch:
                 pause = min(pause * 2, settings.watch_backoff_max)
         finally:
             self.listening = False
-            self._upstream.changed = None
+            self._upstream.changed = self._upstream.replaced = None
 
     async def _once(self) -> _End:
         """One stream from opening to end."""
@@ -84,9 +104,11 @@ class Watch:
                     peer = await self._upstream.agreed()
                 else:
                     peer = await self._upstream.agreed(stale[0], session_only=stale[1] is era.Stale.SESSION)
+                    self._remade = peer.number
                 response = await self._open(peer, number)
         except (Broken, TimeoutError):
             return _End.LOST
+        self._response = response
         try:
             if response.status != 200:
                 return await self._not_opened(peer, response, number)
@@ -96,7 +118,13 @@ class Watch:
                 self._stands()
             return await self._read(peer, response, number)
         finally:
+            self._response = None
             response.close()
+
+    def _leave(self) -> None:
+        """Another peer was agreed on: what still comes on the stream of the old one is not to be relied on."""
+        if self._response is not None:
+            self._response.close()
 
     async def _open(self, peer: Peer, number: int) -> aiohttp.ClientResponse:
         line = self._upstream.line
@@ -120,7 +148,9 @@ class Watch:
         except (Broken, TimeoutError):
             return _End.LOST
         stale = era.stale(peer, status, message)
-        if stale is era.Stale.SESSION or (stale is era.Stale.ERA and message is not None):
+        # Refused again right after a new session: this server says 404 where it means that it has no stream.
+        fresh = peer.number == self._remade
+        if not fresh and (stale is era.Stale.SESSION or (stale is era.Stale.ERA and message is not None)):
             self._stale = (peer, stale)
             return _End.LOST
         return _End.UNSUPPORTED if 400 <= status < 500 and status != 429 else _End.LOST
@@ -149,7 +179,7 @@ class Watch:
                 if peer.era is Era.MODERN and bytes(message.id) == b"%d" % number:
                     return _End.UNSUPPORTED if message.error else _End.LOST
             elif message.method == _ACKNOWLEDGED:
-                if b"toolsListChanged" not in bytes(message.params):
+                if not _honoured(message):
                     return _End.UNSUPPORTED
                 self._stands()
             else:
