@@ -1,0 +1,147 @@
+"""list_changed: when the list changed and only then, gathered, to everybody who was not told yet."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+
+from front_samples import published, put, tool
+
+from arion_tds.model.tool import Tool
+from arion_tds.server.notify import ChangeNotifier
+from arion_tds.server.sse import EventStream
+from arion_tds.view import Published
+
+
+class Crank:
+    """A loop's timers, turned by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = itertools.count()
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Crank:
+        heapq.heappush(self._due, (when, next(self._count), callback))
+        return self
+
+    def call_soon(self, callback: Callable[[], None]) -> Crank:
+        return self.call_at(self.now, callback)
+
+    def cancel(self) -> None:
+        self._due.clear()
+
+    def turn(self, seconds: float = 0.0) -> None:
+        """Let time pass and run what is due."""
+        self.now += seconds
+        while self._due and self._due[0][0] <= self.now:
+            heapq.heappop(self._due)[2]()
+
+
+class Heard(EventStream):
+    """A stream that remembers how often it was told."""
+
+    __slots__ = ("count", "first")
+
+    def __init__(self) -> None:
+        super().__init__(1 << 16)
+        self.count = 0
+        self.first: Callable[[], object] = int
+
+    def push(self, message: bytes) -> bool:
+        self.count += 1
+        if self.count == 1:
+            self.first()
+        return super().push(message)
+
+
+def room(*tools: Tool, streams: int = 1, interval: float = 0.1) -> tuple[Crank, Published, ChangeNotifier, list[Heard]]:
+    crank, place = Crank(), published(*tools)
+    notifier = ChangeNotifier(place, interval=interval, loop=lambda: crank)
+    listeners = [Heard() for _ in range(streams)]
+    for one in listeners:
+        notifier.add(one, b"{}")
+    return crank, place, notifier, listeners
+
+
+def test_every_stream_hears_of_a_new_tool_once() -> None:
+    crank, place, _, streams = room(streams=3)
+    put(place, tool("a"))
+    crank.turn()
+    assert [one.count for one in streams] == [1, 1, 1]
+    crank.turn(10)
+    assert [one.count for one in streams] == [1, 1, 1]
+
+
+def test_nobody_hears_of_a_publication_that_leaves_the_list_as_it_is() -> None:
+    one = tool("a")
+    crank, place, _, (stream,) = room(one)
+    put(place, tool("a"), gone=(one,))
+    crank.turn(10)
+    assert stream.count == 0
+
+
+def test_a_changed_definition_is_a_change() -> None:
+    one = tool("a")
+    crank, place, _, (stream,) = room(one)
+    put(place, tool("a", description="other"), gone=(one,))
+    crank.turn()
+    assert stream.count == 1
+
+
+def test_changes_are_gathered_to_one_message_per_interval() -> None:
+    crank, place, _, (stream,) = room()
+    for number in range(50):
+        put(place, tool(f"t{number}"))
+        crank.turn(0.01)
+    crank.turn(1)
+    assert 5 <= stream.count <= 6
+
+
+def test_a_change_and_its_undoing_between_two_rounds_are_told() -> None:
+    one = tool("a")
+    crank, place, _, (stream,) = room()
+    put(place, tool("b"))
+    crank.turn()
+    put(place, one)
+    put(place, gone=(one,))
+    crank.turn(1)
+    assert stream.count == 2
+
+
+def test_a_stream_opened_after_the_change_is_not_told_of_it() -> None:
+    crank, place, notifier, (early,) = room()
+    put(place, tool("a"))
+    late = Heard()
+    notifier.add(late, b"{}")
+    crank.turn(1)
+    assert (early.count, late.count) == (1, 0)
+    put(place, tool("b"))
+    crank.turn(1)
+    assert (early.count, late.count) == (2, 1)
+
+
+def test_thousands_are_told_in_portions_and_changes_meanwhile_reach_everybody() -> None:
+    crank, place, _, streams = room(streams=600)
+    put(place, tool("a"))
+    streams[300].first = lambda: put(place, tool("b"))
+    crank.turn()
+    crank.turn(1)
+    assert {one.count for one in streams} == {2}
+
+
+def test_who_left_and_a_closed_notifier_hear_nothing() -> None:
+    crank, place, notifier, (stream,) = room()
+    other = Heard()
+    notifier.discard(notifier.add(other, b"{}"))
+    put(place, tool("a"))
+    notifier.close()
+    crank.turn(1)
+    put(place, tool("b"))
+    crank.turn(1)
+    assert (stream.count, other.count) == (0, 0)
+    assert len(notifier) == 1
