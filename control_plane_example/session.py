@@ -87,7 +87,7 @@ class Session:
                 self._nonces += 1
                 return outgoing
         for type_url in reversed(order):
-            outgoing = self.types[type_url].pull_removals(snapshot.catalog(self.fleet, type_url), nonce)
+            outgoing = self.types[type_url].pull_removals(nonce)
             if outgoing is not None:
                 self._nonces += 1
                 return outgoing

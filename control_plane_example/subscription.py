@@ -89,7 +89,8 @@ class Subscription:
         self._scopes = scopes
         self._asked = False
         self._owes_answer = False
-        # Name → whether it is sent even if the client is believed to have it. A name stands in one of the two.
+        # Name → whether it is sent even if the client is believed to have it. A name stands in one of the two, and in
+        # _removals only while the catalog does not have it.
         self._updates: dict[str, bool] = {}
         self._removals: dict[str, bool] = {}
         # Names of _updates in the order they are taken: a name that keeps changing does not hold back older ones.
@@ -110,7 +111,6 @@ class Subscription:
         first, self._asked = not self._asked, True
         if first:
             self._owes_answer = True
-            self._unanswered.clear()
             self.sent = {name: _claimed(catalog.get(name), version) for name, version in ask.versions.items()}
         if ask.unsubscribe:
             self._unsubscribe(ask.unsubscribe, catalog)
@@ -168,22 +168,20 @@ class Subscription:
             size += cost
             self.sent[name] = held
             resources.append((name, held))
-        if not resources and (not self._owes_answer or self._has_removals(catalog)):
+        if not resources and (not self._owes_answer or self._has_removals()):
             return None
         resources.sort()
         return self._send(Outgoing(self.type_url, nonce, resources=tuple(resources)))
 
-    def pull_removals(self, catalog: Mapping[str, Held], nonce: str) -> Outgoing | None:
-        """The next response with removals, or None. Meant for when no type has updates left."""
+    def pull_removals(self, nonce: str) -> Outgoing | None:
+        """The next response with removals, or None. To be called when no type has updates left, which finds them."""
         if len(self._unanswered) >= MAX_UNANSWERED:
             return None
         removed: list[str] = []
         size = 0
         while self._removals and size < SPLIT_BYTES:
             name, always = self._removals.popitem()
-            if name in catalog:
-                self._updates.setdefault(name, always)
-            elif (self.sent.pop(name, None) is not None) or always:
+            if (self.sent.pop(name, None) is not None) or always:
                 removed.append(name)
                 size += len(name) + 4
         if not removed:
@@ -203,8 +201,8 @@ class Subscription:
         self.last_nonce = outgoing.nonce
         return outgoing
 
-    def _has_removals(self, catalog: Mapping[str, Held]) -> bool:
-        return any(name not in catalog and (always or name in self.sent) for name, always in self._removals.items())
+    def _has_removals(self) -> bool:
+        return any(always or name in self.sent for name, always in self._removals.items())
 
     def _subscribe(self, wanted: tuple[str, ...], catalog: Mapping[str, Held], *, again: bool) -> None:
         prefixes = {name[:-1] for name in wanted if name.endswith("/*")}

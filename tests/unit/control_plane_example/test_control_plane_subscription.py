@@ -48,9 +48,7 @@ class Talk:
 
     def pull(self) -> Outgoing | None:
         self.nonce += 1
-        return self.sub.pull_updates(self.catalog, str(self.nonce)) or self.sub.pull_removals(
-            self.catalog, str(self.nonce)
-        )
+        return self.sub.pull_updates(self.catalog, str(self.nonce)) or self.sub.pull_removals(str(self.nonce))
 
     def sends(self) -> list[str]:
         """Everything due, as `name@version`, `-name` for removals, `empty` for an empty response."""
@@ -322,6 +320,25 @@ def test_an_unsubscribe_before_the_first_response_counts() -> None:
     talk.asks(A, B)
     talk.asks(unsub=(A,))
     assert talk.sends() == [f"{B}@1"]
+
+
+def test_what_was_due_to_the_wildcard_is_not_sent_after_it_was_unsubscribed() -> None:
+    talk = Talk({A: "1", B: "1"})
+    talk.asks("*", B)
+    talk.change({A: "2"})
+    talk.asks(unsub=("*",))
+    assert talk.sends() == [f"{B}@1"]
+    talk.asks("s/c/*")
+    talk.asks(unsub=("s/c/*",))
+    assert talk.sends() == [f"{B}@1"]
+    assert set(talk.sub.sent) == {B}
+
+
+def test_what_a_client_claims_beyond_its_scopes_is_none_of_the_streams_business() -> None:
+    talk = Talk({C: "2"}, scopes=frozenset({"s/c"}))
+    talk.asks("*", have={C: "1", "o/c/gone": "1"})
+    assert talk.sends() == ["empty"]
+    assert talk.sub.sent == {}
 
 
 def test_a_glob_takes_what_is_below_its_slash_and_nothing_else() -> None:
