@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import os
 import random
@@ -19,17 +20,26 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
 import arion_tds
-from arion_tds import config as configuration
+from arion_tds import deriving
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener, AdminSources
 from arion_tds.backends.clusters import Clusters
-from arion_tds.calls import Calls
+from arion_tds.backends.mcp.pool import Upstreams
+from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
-from arion_tds.config import Config, ControlPlaneConfig, ListenerConfig
+from arion_tds.config import judging, values
+from arion_tds.config.file import ControlPlaneConfig, ListenerConfig
+from arion_tds.config.judging import Config
 from arion_tds.errors import BindError, ConfigError
+from arion_tds.expansion import Expander
 from arion_tds.finding import Finder
-from arion_tds.ingest import Derived, Derivers, Ingest
+from arion_tds.freshness import Freshness
+from arion_tds.ingest import Derivers, Ingest
 from arion_tds.metrics import Metrics
+from arion_tds.model.delivery import Delivered, Kind
+from arion_tds.model.derived import Derived
+from arion_tds.model.server import McpServer
+from arion_tds.model.source import OpenApiSource
 from arion_tds.problems import Problems
 from arion_tds.server.http import FrontSettings, HttpListener, McpFront
 from arion_tds.server.sessions import Sessions
@@ -59,14 +69,23 @@ class Gateway:
         try:
             self.clusters = Clusters({item.name: item.settings() for item in file.clusters})
             self._sessions = _sessions(config)
+            self.upstreams = Upstreams(file.mcp_servers.settings(), clock=time.time)  # noqa: TID251
         except (ValueError, OSError, KeyError) as error:
             raise ConfigError([str(error)]) from error
         self.catalogs = [
             Catalog(made, listener.tool_names) for made, listener in zip(config.gateways, file.listeners, strict=True)
         ]
         self._by_scope = {found.scope: found for found in self.catalogs if found.gateway.scope is not None}
+        self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
+        rng = random.Random()  # noqa: S311 - jitter, not secrets
+        self.freshness = Freshness(self.upstreams, self._discover, self._taken, rng=rng)
         self.ingest = Ingest(
-            self._by_scope, configuration.delivered_rules(file.data_sources), _derivers(), self.problems, self.metrics
+            self._by_scope,
+            judging.delivered_rules(file.data_sources),
+            Derivers(self._expand, self._discover),
+            self.freshness,
+            self.problems,
+            self.metrics,
         )
         self.ads = self._ads_client(file.control_plane) if file.control_plane and self._by_scope else None
         self.fronts: dict[str, McpFront] = {}
@@ -77,6 +96,9 @@ class Gateway:
     async def start(self, stack: AsyncExitStack) -> None:
         """Start everything; `stack` stops it in the reverse order."""
         stack.push_async_callback(self.clusters.close)
+        stack.push_async_callback(self.upstreams.close)
+        stack.push_async_callback(self.expander.close)
+        await stack.enter_async_context(self.freshness.running())
         await self._start_admin(stack)
         for catalog in self.catalogs:
             refused = await self.ingest.load(catalog)
@@ -91,7 +113,7 @@ class Gateway:
             _log.warning("%s", warning)
 
     async def _start_admin(self, stack: AsyncExitStack) -> None:
-        host, port = configuration.split_address(self._config.file.admin.address)
+        host, port = values.split_address(self._config.file.admin.address)
         sources = AdminSources(
             ready=self.ready, config_dump=self.config_dump, problems=self._problem_page, metrics=self._metrics_page
         )
@@ -105,7 +127,7 @@ class Gateway:
         _log.info("admin on http://%s", admin.bound)
 
     async def _start_listener(self, settings: ListenerConfig, catalog: Catalog, stack: AsyncExitStack) -> None:
-        host, port = configuration.split_address(settings.address)
+        host, port = values.split_address(settings.address)
         gateway = catalog.gateway
         search = gateway.search
         front = McpFront(
@@ -121,10 +143,10 @@ class Gateway:
                 max_search_results=(search and search.max_allowable_results) or 100,
                 allowed_origins=settings.allowed_origins,
                 allowed_hosts=settings.allowed_hosts,
-                loopback=configuration.is_loopback(host),
+                loopback=values.is_loopback(host),
             ),
             catalog.published,
-            Calls(settings.name, gateway, self.clusters, self.metrics, time.perf_counter),
+            Calls(settings.name, gateway, Backends(self.clusters, self.upstreams), self.metrics, time.perf_counter),
             Finder(catalog),
             self._sessions,
             clock=time.perf_counter,
@@ -158,13 +180,24 @@ class Gateway:
                 backoff_base=settings.backoff_base,
                 backoff_max=settings.backoff_max,
                 max_unanswered=settings.max_unanswered,
-                credentials=configuration.credentials(settings),
+                credentials=judging.credentials(settings),
             ),
             self._by_scope,
             self.ingest.deliver,
             clock=time.monotonic,
             rng=random.Random(),  # noqa: S311 - jitter, not secrets
         )
+
+    async def _expand(self, source: OpenApiSource) -> Derived:
+        return await deriving.expand(self.expander, source)
+
+    async def _discover(self, server: McpServer) -> Derived:
+        return await deriving.discover(self.upstreams, server, self._config.file.mcp_servers.discovery_timeout)
+
+    def _taken(self, update: Delivered, derived: Derived) -> None:
+        self.ingest.taken(update, derived)
+        if self.ads is not None:
+            self.ads.claim(Kind.SERVER, update.id, update.version)
 
     def ready(self) -> Mapping[str, object]:
         """`ready`: config loaded, and the initial fetch done or timed out. Also how old the content is."""
@@ -183,6 +216,9 @@ class Gateway:
             **self.ready(),
             "listeners": {name: {"address": self.bound[name], **front.status()} for name, front in self.fronts.items()},
             "scopes": dump.catalogs(self.catalogs),
+            "mcp_servers": [dataclasses.asdict(one) for one in self.upstreams.status()],
+            "clusters": [dataclasses.asdict(one) for one in self.clusters.status()],
+            "openapi_workers": self.expander.status(),
             "config": self._config.file.model_dump(mode="json"),
         }
 
@@ -234,16 +270,6 @@ def _sessions(config: Config) -> Sessions:
     settings = config.file.sessions
     key = settings.key.read() if settings.key is not None else os.urandom(32)
     return Sessions(key, clock=time.time, random_bytes=os.urandom, lifetime=settings.lifetime)  # noqa: TID251
-
-
-def _derivers() -> Derivers:
-    async def expand(_source: object) -> Derived:
-        return Derived(problem="OpenAPI sources are not supported yet")
-
-    async def discover(_server: object) -> Derived:
-        return Derived(problem="dynamic MCP servers are not supported yet")
-
-    return Derivers(expand, discover)
 
 
 @contextlib.asynccontextmanager

@@ -6,10 +6,15 @@ JSON-RPC error of an MCP upstream. Called by the MCP front, and by code mode for
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from arion_tds.backends.clusters import Clusters
+from arion_tds.backends.mcp.discovery import is_idempotent
+from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.backends.rest import RestCaller
 from arion_tds.metrics import Metrics
 from arion_tds.model.backend import McpBackend, OperationBackend, RestBackend
@@ -17,20 +22,38 @@ from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.gateway import Gateway
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed
 from arion_tds.model.tool import Tool
+from arion_tds.openapi import request, respond
+from arion_tds.openapi.binding import Binding
 from arion_tds.view import Entry, View
 
+_encode = msgspec.json.Encoder().encode
 _NAMES: dict[type, str] = {RestBackend: "rest", OperationBackend: "openapi", McpBackend: "mcp"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Backends:
+    """Everything that calls go to; shared by all listeners."""
+
+    clusters: Clusters
+    upstreams: Upstreams
 
 
 class Calls:
     """The read path of one listener."""
 
     def __init__(
-        self, listener: str, gateway: Gateway, clusters: Clusters, metrics: Metrics, clock: Callable[[], float]
+        self,
+        listener: str,
+        gateway: Gateway,
+        backends: Backends,
+        metrics: Metrics,
+        clock: Callable[[], float],
     ) -> None:
         """`clock` gives seconds and never goes back."""
         self._limits = Limits(gateway.upstream_timeout, gateway.max_response_bytes)
-        self._rest = RestCaller(clusters)
+        self._clusters = backends.clusters
+        self._upstreams = backends.upstreams
+        self._rest = RestCaller(backends.clusters)
         self._clock = clock
         self._seconds = {name: metrics.call_seconds.labels(listener, name) for name in _NAMES.values()}
         self._outcomes = {
@@ -55,13 +78,30 @@ class Calls:
         backend = tool.backend
         if isinstance(backend, McpBackend):
             # The upstream is authoritative for its own schemas.
-            return failed(CallFailure(ErrorCode.UPSTREAM_ERROR, "MCP upstreams are not supported yet"))
+            return await self._upstreams.call(
+                backend, _encode(arguments), context, self._limits, idempotent=is_idempotent(tool)
+            )
         if not tool.input_schema.matches(arguments):
             why = tool.input_schema.mismatch(arguments)
             return failed(CallFailure(ErrorCode.INVALID_ARGUMENTS, f"arguments of {tool.qualified}: {why}"))
         if isinstance(backend, RestBackend):
             return await self._rest.call(backend, tool.output_schema, arguments, self._limits, context)
-        return failed(CallFailure(ErrorCode.UPSTREAM_ERROR, "OpenAPI operations are not supported yet"))
+        return await self._operation(tool, backend, arguments, context)
+
+    async def _operation(
+        self, tool: Tool, backend: OperationBackend, arguments: dict[str, Any], context: CallContext
+    ) -> CallResult:
+        binding = backend.binding
+        if not isinstance(binding, Binding):
+            msg = f"{tool.qualified} has a binding of another package: {type(binding).__name__}"
+            raise TypeError(msg)
+        built = request.build(binding, arguments)
+        if isinstance(built, CallFailure):
+            return failed(built)
+        response = await self._clusters.send(backend.cluster, built, backend.policy, self._limits, context)
+        if isinstance(response, CallFailure):
+            return failed(response)
+        return respond.respond(binding, tool.output_schema, response)
 
 
 def _outcome(result: CallResult | RpcError) -> str:

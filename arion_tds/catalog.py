@@ -10,7 +10,7 @@ the swap itself is a few dict copies. Commits of one scope are serialised, first
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from arion_tds import view as views
 from arion_tds.model.change import Change, Verdict
@@ -40,9 +40,14 @@ class Catalog:
         self._rules = Rules(naming=naming, code_mode=gateway.code_mode is not None)
         self._writing = asyncio.Lock()
 
-    async def commit(self, changes: Sequence[Change]) -> tuple[Verdict, ...]:
-        """Apply the changes as one step and publish. A rejected change leaves no trace; the others apply."""
+    async def commit(self, changes: Sequence[Change], *, when: Callable[[], bool] | None = None) -> tuple[Verdict, ...]:
+        """Apply the changes as one step and publish. A rejected change leaves no trace; the others apply.
+
+        `when` is asked once it is this commit's turn: no means that the changes are out of date, and nothing happens.
+        """
         async with self._writing:
+            if when is not None and not when():
+                return ()
             outcome = reduce(self.snapshot, changes, self._rules)
             gone, come = _gone_and_come(outcome)
             if gone or come or outcome.diff.toolkits_changed:

@@ -15,7 +15,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from arion_tds.catalog import Catalog
 from arion_tds.decode import table
@@ -33,6 +33,7 @@ from arion_tds.model.change import (
     RemoveToolkit,
 )
 from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.derived import Derived
 from arion_tds.model.problem import Problem
 from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
@@ -48,15 +49,6 @@ _log = logging.getLogger("arion_tds.ingest")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Derived:
-    """The tools of a source or server, or why there are none. `left_out` says which parts are not served, and why."""
-
-    tools: tuple[Tool, ...] = ()
-    problem: str | None = None
-    left_out: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Derivers:
     """How sources and servers become tools. Both bound their own time and answer with a problem instead of raising."""
 
@@ -64,14 +56,35 @@ class Derivers:
     discover: Callable[[McpServer], Awaitable[Derived]]
 
 
+class Keeper(Protocol):
+    """Keeps discovered servers fresh: hears what becomes of each, by scope and namespace."""
+
+    def follow(self, catalog: Catalog, server: McpServer) -> None:
+        """The server is served now."""
+        ...
+
+    def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
+        """The server could not be asked: go on trying."""
+        ...
+
+    def superseded(self, scope: str, namespace: str) -> None:
+        """A newer update of the server has come: what is still being tried is out of date."""
+        ...
+
+    def forget(self, scope: str, namespace: str) -> None:
+        """The server is gone."""
+        ...
+
+
 class Ingest:
     """The write path of the process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the composition root names every part once
         self,
         catalogs: Mapping[str, Catalog],
         rules: DataRules,
         derivers: Derivers,
+        keeper: Keeper,
         problems: Problems,
         metrics: Metrics,
     ) -> None:
@@ -79,6 +92,7 @@ class Ingest:
         self._catalogs = catalogs
         self._rules = rules
         self._derivers = derivers
+        self._keeper = keeper
         self._problems = problems
         self._metrics = metrics
         self._in_order = asyncio.Lock()
@@ -152,6 +166,8 @@ class Ingest:
         """Sources and servers: each update on its own, all at once."""
         for removed in delivery.removals:
             self._newest.pop((delivery.kind, removed), None)
+            if delivery.kind is Kind.SERVER:
+                self._keeper.forget(removed.scope, removed.name)
         await self._remove(delivery)
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -163,6 +179,8 @@ class Ingest:
     def _ticket(self, kind: Kind, name: ResourceId) -> object:
         ticket = object()
         self._newest[(kind, name)] = ticket
+        if kind is Kind.SERVER:
+            self._keeper.superseded(name.scope, name.name)
         return ticket
 
     async def _derive_one(self, kind: Kind, update: Delivered, ticket: object) -> Problem | None:
@@ -185,12 +203,20 @@ class Ingest:
         if self._newest.get((kind, update.id)) is not ticket:
             return None  # A newer update or a removal has overtaken this one.
         if derived.problem is not None:
+            if isinstance(value, McpServer):
+                self._keeper.pending(catalog, value, update)
             return self._refuse(kind, update, Problem(str(update.id), derived.problem))
         (verdict,) = await catalog.commit([change])
         if verdict.problem is not None:
             return self._refuse(kind, update, verdict.problem)
         self._accept(kind, update, (*decoded.warnings, *verdict.warnings), derived.left_out)
+        if isinstance(value, McpServer):
+            self._keeper.follow(catalog, value)
         return None
+
+    def taken(self, update: Delivered, derived: Derived) -> None:
+        """Note that a refused server is served after all."""
+        self._accept(Kind.SERVER, update, (), derived.left_out)
 
     async def derive(self, value: OpenApiSource | McpServer) -> tuple[Change, Derived]:
         """The change that a source or server comes to, with its tools expanded or discovered."""
@@ -201,23 +227,28 @@ class Ingest:
         return PutServer(value, derived.tools), derived
 
     async def load(self, catalog: Catalog) -> list[Problem]:
-        """Commit a gateway's static content. Returns what was refused, for the start to fail on."""
+        """Commit a gateway's static content. Returns what was refused, for the start to fail on.
+
+        A static server that cannot be asked does not keep the gateway from starting: it is asked again until it can.
+        """
         gateway = catalog.gateway
         problems: list[Problem] = []
         changes: list[Change] = [PutTool(tool) for tool in gateway.tools]
         changes += [PutToolkit(toolkit) for toolkit in gateway.toolkits]
-        derived_content: list[OpenApiSource | McpServer] = [*gateway.sources, *gateway.servers]
-        for value in derived_content:
-            change, derived = await self.derive(value)
+        values: list[OpenApiSource | McpServer] = [*gateway.sources, *gateway.servers]
+        for value, (change, derived) in zip(values, await asyncio.gather(*map(self.derive, values)), strict=True):
             if derived.problem is None:
                 changes.append(change)
+            elif isinstance(value, McpServer):
+                _log.warning("static MCP server %s: %s; it is asked again", value.namespace, derived.problem)
+                self._keeper.pending(catalog, value, None)
             else:
-                problems.append(Problem(f"{catalog.scope}: static {value.namespace!r}", derived.problem))
+                problems.append(Problem(f"{catalog.scope}: static source {value.namespace!r}", derived.problem))
         for change, verdict in zip(changes, await catalog.commit(changes), strict=True):
             if verdict.problem is not None:
-                problems.append(
-                    Problem(f"{catalog.scope}: static {type(change).__name__[3:].lower()}", verdict.problem.why)
-                )
+                problems.append(Problem(f"{catalog.scope}: static {verdict.problem.where}", verdict.problem.why))
+            elif isinstance(change, PutServer):
+                self._keeper.follow(catalog, change.server)
             self._warn(None, catalog.scope, verdict.warnings)
         return problems
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from arion_tds import config
+from arion_tds.config import judging
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -16,7 +16,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(chosen: argparse.Namespace) -> int:
     """Print what is wrong (status 1) or a line that all is well (status 0)."""
-    loaded = config.load(chosen.config)
+    loaded = judging.load(chosen.config)
     for warning in loaded.warnings:
         print(f"warning: {warning}")
     listeners = len(loaded.file.listeners)

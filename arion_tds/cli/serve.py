@@ -7,7 +7,8 @@ import asyncio
 import signal
 import sys
 
-from arion_tds import app, config, log
+from arion_tds import app, log
+from arion_tds.config import judging
 
 if sys.platform != "win32":
     import uvloop
@@ -22,7 +23,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(chosen: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    loaded = config.load(chosen.config)
+    loaded = judging.load(chosen.config)
     log.setup(loaded.file.log.level, loaded.file.log.format)
     factory = uvloop.new_event_loop if sys.platform != "win32" else None
     with asyncio.Runner(loop_factory=factory) as runner:
@@ -30,7 +31,7 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-async def _serve(loaded: config.Config) -> None:
+async def _serve(loaded: judging.Config) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

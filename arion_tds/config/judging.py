@@ -1,0 +1,176 @@
+"""gateway.yaml to a judged `Config`: every mistake at once, each with its path.
+
+In: the file's text. Out: settings with one decoded `Gateway` per listener, or `ConfigError` with every problem.
+Called by app and cli.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from typing import Any, Final
+
+import grpc
+import pydantic
+import yaml
+
+from arion_tds.config.file import ControlPlaneConfig, DataSourcesConfig, FileConfig
+from arion_tds.decode import gateway as gateway_decoder
+from arion_tds.decode.rules import DataRules
+from arion_tds.errors import ConfigError
+from arion_tds.model.gateway import Gateway
+
+MAX_CONFIG_BYTES: Final = 16 << 20
+"""Bytes of the config file, and of a file that a DataSource names."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Config:
+    """The file, and the gateway of each listener in the file's order. `warnings` are sentences for the log."""
+
+    file: FileConfig
+    gateways: tuple[Gateway, ...]
+    warnings: tuple[str, ...]
+
+
+def load(path: str) -> Config:
+    """Read and judge the file. ConfigError lists every mistake."""
+    try:
+        raw = pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError([f"{path}: {error.strerror or error}"]) from error
+    if len(raw) > MAX_CONFIG_BYTES:
+        raise ConfigError([f"{path}: larger than {MAX_CONFIG_BYTES} bytes"])
+    try:
+        value = yaml.load(raw, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError([f"{path}: not valid YAML: {' '.join(str(error).split())}"]) from error
+    return judge(value)
+
+
+def judge(value: object) -> Config:
+    """Judge a parsed file. ConfigError lists every mistake."""
+    if not isinstance(value, dict):
+        raise ConfigError(["the config must be a mapping with `listeners`"])
+    problems: list[str] = []
+    file: FileConfig | None = None
+    try:
+        file = FileConfig.model_validate(value)
+    except pydantic.ValidationError as error:
+        problems += [f"{_path(found['loc'])}: {_sentence(found)}" for found in error.errors()]
+    if file is None:
+        raise ConfigError(problems + _gateway_problems(value))
+    gateways, more, warnings = _gateways(file)
+    problems += more + _duplicates(file, gateways)
+    if problems:
+        raise ConfigError(problems)
+    return Config(file, tuple(found for found in gateways if found is not None), tuple(warnings))
+
+
+def _gateways(file: FileConfig) -> tuple[list[Gateway | None], list[str], list[str]]:
+    found: list[Gateway | None] = []
+    problems: list[str] = []
+    warnings: list[str] = []
+    for position, listener in enumerate(file.listeners):
+        made, wrong, said = _gateway(listener.mcp_gateway, position)
+        found.append(made)
+        problems += wrong
+        warnings += said
+    return found, problems, warnings
+
+
+def _gateway(block: dict[str, Any], position: int) -> tuple[Gateway | None, list[str], list[str]]:
+    where = f"listeners[{position}].mcp_gateway"
+    made, wrong, said = gateway_decoder.gateway(block, static_rules(), where)
+    return made, [str(problem) for problem in wrong], list(said)
+
+
+def _gateway_problems(value: dict[str, Any]) -> list[str]:
+    """The mistakes inside the gateway blocks of a file that has others, so that one run shows them all."""
+    listeners = value.get("listeners")
+    if not isinstance(listeners, list):
+        return []
+    problems: list[str] = []
+    for position, listener in enumerate(listeners):
+        block = listener.get("mcp_gateway") if isinstance(listener, dict) else None
+        if isinstance(block, dict):
+            problems += _gateway(block, position)[1]
+    return problems
+
+
+def credentials(settings: ControlPlaneConfig) -> grpc.ChannelCredentials | None:
+    """TLS towards the control plane, None for plain text. ConfigError when a file cannot be read."""
+    tls = settings.tls
+    if tls is None:
+        return None
+    try:
+        ca, key, cert = (
+            None if path is None else pathlib.Path(path).read_bytes()
+            for path in (tls.ca_file, tls.key_file, tls.cert_file)
+        )
+    except OSError as error:
+        raise ConfigError([f"control_plane.tls: {error.filename}: {error.strerror}"]) from error
+    return grpc.ssl_channel_credentials(ca, key, cert)
+
+
+def static_rules() -> DataRules:
+    """The config is ours: its DataSources may read any file and variable."""
+    return DataRules(any_file=True, any_environment=True, read_file=read_file, read_environment=os.environ.get)
+
+
+def delivered_rules(sources: DataSourcesConfig) -> DataRules:
+    """What the config lets a control plane read."""
+    return DataRules(
+        files=sources.files,
+        environment=frozenset(sources.environment),
+        read_file=read_file,
+        read_environment=os.environ.get,
+    )
+
+
+def read_file(path: str) -> bytes:
+    """A DataSource's file, bounded. OSError when it cannot be read."""
+    with pathlib.Path(path).open("rb") as file:
+        return file.read(MAX_CONFIG_BYTES)
+
+
+def _duplicates(file: FileConfig, gateways: list[Gateway | None]) -> list[str]:
+    problems: list[str] = []
+    problems += _twice([item.name for item in file.listeners], "listeners", "name")
+    fixed = [item.address for item in file.listeners if not item.address.endswith(":0")]
+    problems += _twice(fixed, "listeners", "address")
+    problems += _twice([item.name for item in file.clusters], "clusters", "name")
+    owners: dict[str, str] = {}
+    for listener, gateway in zip(file.listeners, gateways, strict=True):
+        if gateway is None or gateway.scope is None:
+            continue
+        other = owners.setdefault(gateway.name, listener.name)
+        if other != listener.name:
+            problems.append(
+                f"listeners {other!r} and {listener.name!r} both use tds with server_info.name {gateway.name!r}: "
+                "give each TDS-enabled gateway a name of its own"
+            )
+    if file.control_plane is None and any(gateway is not None and gateway.scope for gateway in gateways):
+        problems.append("control_plane: missing, but a listener uses tds: add `control_plane: {address: host:port}`")
+    return problems
+
+
+def _twice(values: list[str], where: str, key: str) -> list[str]:
+    repeated = sorted({value for value in values if values.count(value) > 1})
+    return [f"{where}: {key} {value!r} is used more than once" for value in repeated]
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text or "(file)"
+
+
+def _sentence(found: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    if found["type"] == "extra_forbidden":
+        return "unknown key"
+    if found["type"] == "missing":
+        return "missing"
+    return str(found["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,203 @@
+"""Keeping the tools of MCP servers fresh after their first list.
+
+In: servers that ingest accepted (follow) or refused because they could not be asked (pending). Out: commits to the
+catalog when a list changed; a refused server is asked again and its tools appear without a new push.
+Called by ingest; the tasks belong to `running`, which app enters.
+
+A server is asked again when it announces `list_changed`, when its `cache_duration` has run out (with jitter), and,
+after a failure, with backoff. A failed refresh keeps the tools and is said once per reason. Two scopes that name the
+same URL share one announcement stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Final
+
+from arion_tds.backends.mcp.connection import Upstream
+from arion_tds.backends.mcp.pool import Upstreams
+from arion_tds.backends.mcp.watch import Watch
+from arion_tds.catalog import Catalog
+from arion_tds.model.change import PutServer
+from arion_tds.model.delivery import Delivered
+from arion_tds.model.derived import Derived
+from arion_tds.model.server import McpServer
+from arion_tds.registry.snapshot import Owner
+
+QUIET: Final = 0.5
+"""Seconds between two lists of one server at least, however often it announces changes."""
+
+_JITTER: Final = 0.1
+_log = logging.getLogger("arion_tds.freshness")
+
+Discover = Callable[[McpServer], Awaitable[Derived]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds between tries of a server that cannot be asked: doubling from `base` to `most`, with full jitter."""
+
+    base: float = 1.0
+    most: float = 60.0
+
+    def wait(self, failures: int, rng: random.Random) -> float:
+        """Before the next try after so many failures in a row."""
+        most = min(self.most, self.base * 2.0 ** min(failures - 1, 16))
+        return most / 2 + rng.uniform(0, most / 2)
+
+
+class Freshness:
+    """Every server in use, by (scope, namespace). Use from one event loop."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        discover: Discover,
+        taken: Callable[[Delivered, Derived], None],
+        *,
+        rng: random.Random,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """`taken` hears of a refused update that was accepted after all, once its tools are served."""
+        self._upstreams = upstreams
+        self._discover = discover
+        self._taken = taken
+        self._rng = rng
+        self._backoff = backoff or Backoff()
+        self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._pending: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._announcers: dict[str, _Announcer] = {}
+        self._tasks = asyncio.TaskGroup()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve while the block runs; every task ends with it."""
+        async with self._tasks:
+            try:
+                yield
+            finally:
+                for task in (*self._followed.values(), *self._pending.values()):
+                    task.cancel()
+
+    def follow(self, catalog: Catalog, server: McpServer) -> None:
+        """The server is served: keep its tools fresh. Replaces what stood under its namespace."""
+        key = (catalog.scope, server.namespace)
+        self.forget(*key)
+        self._followed[key] = self._tasks.create_task(self._keep(catalog, server))
+
+    def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
+        """The server could not be asked: go on trying. What is served of it, and followed, stays."""
+        key = (catalog.scope, server.namespace)
+        self.superseded(*key)
+        self._pending[key] = self._tasks.create_task(self._try(catalog, server, update))
+
+    def superseded(self, scope: str, namespace: str) -> None:
+        """A newer update has come: stop trying the refused one. What is served is still followed."""
+        _end(self._pending.pop((scope, namespace), None))
+
+    def forget(self, scope: str, namespace: str) -> None:
+        """The server was removed or replaced."""
+        self.superseded(scope, namespace)
+        _end(self._followed.pop((scope, namespace), None))
+
+    async def _try(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
+        failures = 1
+        key = (catalog.scope, server.namespace)
+        this = asyncio.current_task()
+        while True:
+            await asyncio.sleep(self._backoff.wait(failures, self._rng))
+            derived = await self._discover(server)
+            if derived.problem is None:
+                verdicts = await catalog.commit(
+                    [PutServer(server, derived.tools)], when=lambda: self._pending.get(key) is this
+                )
+                for verdict in verdicts:
+                    if verdict.problem is not None:
+                        _log.warning("MCP server %s: still refused: %s", server.namespace, verdict.problem.why)
+                        continue
+                    _log.info("MCP server %s can be asked now: %d tools", server.namespace, len(derived.tools))
+                    if update is not None:
+                        self._taken(update, derived)
+                    self.follow(catalog, server)
+                return
+            failures += 1
+
+    async def _keep(self, catalog: Catalog, server: McpServer) -> None:
+        loop = asyncio.get_running_loop()
+        changed = asyncio.Event()
+        failures = 0
+        reason: str | None = None
+        with self._announced(server.url, changed):
+            while True:
+                wait = self._wait(server, failures)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await changed.wait()
+                changed.clear()
+                if not _serves(catalog, server):
+                    return
+                begun = loop.time()
+                derived = await self._discover(server)
+                if derived.problem is None:
+                    # A newer definition may have been committed while this list was fetched.
+                    await catalog.commit([PutServer(server, derived.tools)], when=lambda: _serves(catalog, server))
+                    failures, reason = 0, None
+                else:
+                    failures += 1
+                    if derived.problem != reason:
+                        reason = derived.problem
+                        _log.warning("MCP server %s: its former tools stay: %s", server.namespace, reason)
+                await asyncio.sleep(max(0.0, QUIET - (loop.time() - begun)))
+
+    def _wait(self, server: McpServer, failures: int) -> float | None:
+        if failures:
+            return self._backoff.wait(failures, self._rng)
+        if server.cache_duration is None:
+            return None
+        return server.cache_duration * (1 + self._rng.uniform(-_JITTER, _JITTER))
+
+    @contextlib.contextmanager
+    def _announced(self, url: str, changed: asyncio.Event) -> Iterator[None]:
+        announcer = self._announcers.get(url)
+        if announcer is None:
+            upstream = self._upstreams.get(url)
+            if not isinstance(upstream, Upstream):
+                yield  # Over the limit of servers: the calls say so, and cache_duration still works.
+                return
+            announcer = self._announcers[url] = _Announcer(upstream, self._rng, self._tasks)
+        announcer.hearers.add(changed)
+        try:
+            yield
+        finally:
+            announcer.hearers.discard(changed)
+            if not announcer.hearers:
+                announcer.task.cancel()
+                del self._announcers[url]
+
+
+class _Announcer:
+    """One server's announcements, for everybody who follows it."""
+
+    def __init__(self, upstream: Upstream, rng: random.Random, tasks: asyncio.TaskGroup) -> None:
+        self.hearers: set[asyncio.Event] = set()
+        self.task = tasks.create_task(Watch(upstream, self._tell, rng).run())
+
+    def _tell(self) -> None:
+        for hearer in self.hearers:
+            hearer.set()
+
+
+def _end(task: asyncio.Task[None] | None) -> None:
+    # A pending task comes here itself when it is taken after all: it ends by returning.
+    if task is not None and task is not asyncio.current_task():
+        task.cancel()
+
+
+def _serves(catalog: Catalog, server: McpServer) -> bool:
+    held = catalog.snapshot.namespaces.get(server.namespace)
+    return held is not None and held.owner is Owner.SERVER and held.definition == server
