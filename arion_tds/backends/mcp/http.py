@@ -57,6 +57,7 @@ class Channel:
         self.name = self.url.raw_authority
         self._settings = settings
         self._policy = None if settings.trusted else policy
+        self._forbidden = self._policy.host_problem(self.url.raw_host or "") if self._policy is not None else None
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
         self._draining: set[asyncio.Task[None]] = set()
@@ -96,8 +97,9 @@ class Channel:
         Raises Broken. The time limit is the caller's.
         """
         session = self._session or self._opened()
-        if self._policy is not None and (why := self._policy.host_problem(self.url.raw_host or "")) is not None:
-            raise Broken(_failure(f"the gateway may not connect to it: {why}", self.name), executed=False)
+        if self._forbidden is not None:
+            why = f"the gateway may not connect to it: {self._forbidden}"
+            raise Broken(_failure(why, self.name), executed=False)
         try:
             return await session.request(method, self.url, data=body, headers=headers, allow_redirects=False)
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -185,14 +186,14 @@ class Scripted:
         return asked.error(-32601, "Method not found", status=not_found)
 
     @contextlib.asynccontextmanager
-    async def serving(self, port: int = 0) -> AsyncIterator[Scripted]:
+    async def serving(self, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[Scripted]:
         server = web.Server(self.handle, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", port)
+        site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
         host, bound = runner.addresses[0][:2]
-        self.origin = f"http://{host}:{bound}"
+        self.origin = f"{'https' if tls else 'http'}://{host}:{bound}"
         try:
             yield self
         finally:
