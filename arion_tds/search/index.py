@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from arion_tds.search.order import Order
 from arion_tds.search.postings import Postings, Scores, Slots
-from arion_tds.search.tokenize import Document
+from arion_tds.search.tokenize import Document, spoken
 
 Group = tuple[str, Hashable]
 """What filters judge: namespace and policy."""
@@ -26,7 +26,7 @@ class SearchIndex:
     """Tools by key. A slot, where one is given out, means its tool until the next change."""
 
     def __init__(self) -> None:
-        self.words = Postings()
+        self.words = Postings(spoken)
         self.keys: list[str] = []
         """Key by slot, "" where no tool is."""
         self.order = Order()

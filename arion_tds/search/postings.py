@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,7 @@ B: Final = 0.75
 """BM25's usual constants; the evaluation hardly moves between k1 0.9 and 2.0, b 0.5 and 0.9."""
 
 SHORTEST_FIXABLE: Final = 4
-"""Letters from which a term is offered as the right spelling of an unknown word."""
+"""Letters from which a word is offered as the right spelling of an unknown one."""
 
 _QUARTERS: Final = 4
 _WEIGHT_BITS: Final = 8
@@ -43,7 +43,9 @@ Slots = npt.NDArray[np.intp]
 class Postings:
     """Documents by slot. Not for two threads. Room for 16 million slots."""
 
-    def __init__(self) -> None:
+    def __init__(self, spoken: Callable[[str], str] = str) -> None:
+        """`spoken` gives a word that people would write for a term."""
+        self._spoken = spoken
         self.size = 0
         """Slots that exist, free ones included: the length of `scores`."""
         self._living = 0
@@ -57,7 +59,7 @@ class Postings:
         self._pending: list[int] = []  # by slot: stale postings that still name it
         self._free_slots: list[int] = []
         self._lengths: Floats = np.full(_FIRST_SLOTS, np.inf, np.float32)
-        self._letters: dict[str, dict[str, None]] = {}
+        self._letters: dict[str, dict[str, str]] = {}  # first letter: term: word
 
     def add(self, terms: Mapping[str, int], length: int) -> int:
         """The slot of a new document. Weights 1 to 255, `length` their sum."""
@@ -102,9 +104,9 @@ class Postings:
         number = self._numbers.get(term)
         return 0 if number is None else len(self._postings[number]) - self._stale[number]
 
-    def like(self, letter: str) -> Collection[str]:
-        """Every term of four letters or more that begins with this one."""
-        return self._letters.get(letter, {}).keys()
+    def like(self, letter: str) -> Mapping[str, str]:
+        """Terms that begin with the letter, each with a word that has it; only what a correction may lead to."""
+        return self._letters.get(letter, {})
 
     def scores(self, terms: Sequence[tuple[str, float]]) -> Scores:
         """BM25 by slot (Lucene's idf, no constant factor) of (term, factor) pairs; zero where none of them occurs."""
@@ -155,8 +157,9 @@ class Postings:
             self._postings.append(array("I"))
             self._stale.append(0)
         self._numbers[term] = number
-        if len(term) >= SHORTEST_FIXABLE and term.isalpha():
-            self._letters.setdefault(term[0], {})[term] = None
+        word = self._spoken(term)
+        if len(word) >= SHORTEST_FIXABLE and word.isalpha():
+            self._letters.setdefault(term[0], {})[term] = word
         return number
 
     def _cut(self, number: int) -> None:

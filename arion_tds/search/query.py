@@ -118,14 +118,14 @@ def search(  # noqa: PLR0913 - each is a question of its own, and all but two ha
     namespaces: str | Container[str] | None = None,
     permits: Callable[[Hashable], bool] | None = None,
     visible: Callable[[str], bool] | None = None,
-    dense: Sequence[str] | None = None,
+    dense: Sequence[tuple[str, float]] | None = None,
 ) -> Hits:
     """Up to `limit` tools after the first `offset`.
 
     `namespaces`: one, or several; an unknown one holds nothing. `permits` judges a policy (see `SearchIndex.add`), once
     each. `visible` judges a key, and is asked about every match, because `total` must not count what the caller may not
-    see: where a policy can say it, `permits` is far cheaper. `dense`: keys by meaning, best first (`Vectors.nearest`);
-    None where there is no such ranking.
+    see: where a policy can say it, `permits` is far cheaper. `dense`: what is nearest by meaning, best first, from
+    `Vectors.nearest` with a limit of `FUSED`; None where there is no such ranking.
     """
     offset = max(offset, 0)
     end = offset + max(limit, 0)
@@ -144,7 +144,7 @@ def search(  # noqa: PLR0913 - each is a question of its own, and all but two ha
     if dense is None:
         page += asked.best(rest, scores, end - len(page))
         return Hits(page[offset:end], total, Ranking.BM25, corrected)
-    meant = _without(asked.at(dense), named)[:FUSED]
+    meant = _without(asked.at(key for key, _ in dense), named)[:FUSED]
     lexical = [key for key, _ in asked.best(rest, scores, max(end, FUSED))]
     page += _fused(lexical, [index.keys[slot] for slot in meant.tolist()])
     total += len(_without(meant, rest))
@@ -176,11 +176,10 @@ def _terms(
         if not index.words.frequency(term):
             if not word.whole or len(corrected) >= MAX_CORRECTED:
                 continue
-            near = spelling.nearest(word.text, term, index.words)
+            near = spelling.nearest(word.text, index.words)
             if near is None:
                 continue
-            term = near
-            corrected[word.text] = tokenize.spoken(near)
+            term, corrected[word.text] = near
         factors[term] = factors.get(term, 0.0) + 1.0
         if len(factors) >= MAX_TERMS:
             break

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -39,7 +40,7 @@ MAX_PROPERTIES: Final = 256
 
 CACHED_WORDS: Final = 1 << 15
 CACHED_BYTES: Final = 48
-"""Chunks kept with their terms, and the longest that is kept."""
+"""Chunks of a generation kept with their terms, and the longest that is kept."""
 
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") | frozenset(range(128, 256))
 _BLANKED: Final = bytes(byte if byte in _WORD else 0x20 for byte in range(256))
@@ -52,7 +53,7 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u
 _SCRIPTS = re.compile(
     rf"[A-Za-z0-9]+|(?P<unspaced>[{_UNSPACED}\U00020000-\U0002fa1f]+)|(?:[^\W_A-Za-z0-9]|[\u0900-\u0dff])+"
 )
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("(?<=[A-Za-z])[\u0300-\u036f]+")
 
 _STOPPED = (
     "a about all also am an and any are as at be been being but by can could currently d did do does doing don for "
@@ -124,25 +125,40 @@ def _spelled(chunk: bytes) -> list[str]:
 
 
 class _Words(dict[bytes, "str | tuple[str, ...]"]):
-    """Chunk to its term, or to several, or to "" for a stop word; filled on first sight. Full, it starts anew."""
+    """Chunk to its term, or to several, or to "" for a stop word; filled on first sight.
+
+    When it is full it becomes the older generation, from which what is still in use is taken over: a catalog with more
+    words than fit costs the rare words, never the frequent ones.
+    """
 
     def __init__(self) -> None:
+        self.older: dict[bytes, str | tuple[str, ...]] = {}
         self.spoken: dict[str, str] = {}
+        self.spoken_older: dict[str, str] = {}
 
     def __missing__(self, chunk: bytes) -> str | tuple[str, ...]:
-        kept = [word for word in _spelled(chunk) if word not in STOP_WORDS]
-        terms = tuple([_stem(word) for word in kept])
-        value = terms if len(terms) > 1 else "".join(terms)
-        if len(chunk) <= CACHED_BYTES:
-            if len(self) >= CACHED_WORDS:
-                self.clear()
-                self.spoken.clear()
-            self[chunk] = value
-            for term, word in zip(terms, kept, strict=True):
-                known = self.spoken.get(term)
-                if known is None or (len(word), word) < (len(known), known):
-                    self.spoken[term] = word
+        value = self.older.get(chunk)
+        if value is not None:
+            terms = (value,) if isinstance(value, str) else value
+            kept = [self.spoken_older.get(term, term) for term in terms]
+        else:
+            kept = [word for word in _spelled(chunk) if word not in STOP_WORDS]
+            terms = tuple([_stem(word) for word in kept])
+            value = terms if len(terms) > 1 else "".join(terms)
+            if len(chunk) > CACHED_BYTES:
+                return value
+        if len(self) >= CACHED_WORDS:
+            self.older, self.spoken_older, self.spoken = dict(self), self.spoken, {}
+            self.clear()
+        self[chunk] = value
+        for term, word in zip(terms, kept, strict=True):
+            self._speak(term, word)
         return value
+
+    def _speak(self, term: str, word: str) -> None:
+        known = self.spoken.get(term)
+        if known is None or (len(word), word) < (len(known), known):
+            self.spoken[term] = word
 
 
 _words: Final = _Words()
@@ -150,7 +166,7 @@ _words: Final = _Words()
 
 def spoken(term: str) -> str:
     """A word that has this term, for people to read (`repository` for `repositori`); the term when none is known."""
-    return _words.spoken.get(term, term)
+    return _words.spoken.get(term) or _words.spoken_older.get(term, term)
 
 
 def words(text: str) -> list[QueryWord]:
@@ -172,34 +188,44 @@ def document(tool: Tool) -> Document:
     texts: list[str] = []
     _walk(tool.input_schema.text, labels, texts)
     named = _chunks(tool.name, MAX_NAME_BYTES)
-    terms: dict[
-        Any, int
-    ] = {}  # compounds are keys too, until the end: they are few, and adding them up once is cheaper
-    # Four loops that differ in a number: one loop over the numbers costs a third more, and every tool passes here.
-    have, word = terms.get, _words.__getitem__
-    for term in map(word, _chunks(" ".join(texts), MAX_PARAMETER_BYTES)):
-        terms[term] = have(term, 0) + 1
-    for term in map(word, _chunks(" ".join(labels), MAX_DESCRIPTION_BYTES)):
-        terms[term] = have(term, 0) + 2
-    for term in map(word, _chunks(f"{tool.namespace} {tool.description}", MAX_DESCRIPTION_BYTES)):
-        terms[term] = have(term, 0) + 4
-    for term in map(word, named):
-        terms[term] = have(term, 0) + 8
+    described = _chunks(f"{tool.namespace} {tool.description}", MAX_DESCRIPTION_BYTES)
+    fields = _chunks(" ".join(texts), MAX_PARAMETER_BYTES), _chunks(" ".join(labels), MAX_DESCRIPTION_BYTES)
+    terms = _weigh(_words.get, *fields, described, named)
+    if None in terms:  # a chunk not seen before: __getitem__ learns it, but costs a quarter more
+        terms = _weigh(_words.__getitem__, *fields, described, named)
     local = fold(tool.name)
     if len(named) > 1:
         joined = _stem(local)  # `create_issue` is also typed `createissue`
-        terms[joined] = have(joined, 0) + 8
-    if not any(map(word, named)):  # `who_am_i`: a name of stop words only
+        terms[joined] = terms.get(joined, 0) + 8
+    if not any(map(_words.__getitem__, named)):  # `who_am_i`: a name of stop words only
         for term in [_stem(part) for chunk in named for part in _spelled(chunk)]:
-            terms[term] = have(term, 0) + 8
+            terms[term] = terms.get(term, 0) + 8
     for compound in [term for term in terms if term.__class__ is tuple]:
         weight = terms.pop(compound)
         for term in compound:
-            terms[term] = have(term, 0) + weight
+            terms[term] = terms.get(term, 0) + weight
     terms.pop("", None)
     if max(terms.values(), default=0) > MAX_WEIGHT:
         terms = {term: min(weight, MAX_WEIGHT) for term, weight in terms.items()}
     return Document(terms, sum(terms.values()), _names(tool, local))
+
+
+def _weigh(
+    word: Callable[[bytes], Any], texts: list[bytes], labels: list[bytes], described: list[bytes], named: list[bytes]
+) -> dict[Any, int]:
+    """Quarters of weight by what `word` says of a chunk: a term, "", several terms (added up later: they are few)."""
+    weights: dict[Any, int] = {}
+    # Four loops that differ in a number: one loop over the numbers costs a third more, and every tool passes here.
+    have = weights.get
+    for term in map(word, texts):
+        weights[term] = have(term, 0) + 1
+    for term in map(word, labels):
+        weights[term] = have(term, 0) + 2
+    for term in map(word, described):
+        weights[term] = have(term, 0) + 4
+    for term in map(word, named):
+        weights[term] = have(term, 0) + 8
+    return weights
 
 
 def _names(tool: Tool, local: str) -> tuple[str, ...]:

@@ -1,0 +1,52 @@
+"""What removal leaves in the index, and for how long."""
+
+from __future__ import annotations
+
+from arion_tds.search.postings import Postings
+
+
+def test_a_term_is_forgotten_with_its_last_document() -> None:
+    words = Postings()
+    slot = words.add({"alpha": 4, "beta": 8}, 12)
+    assert words.like("a") == {"alpha": "alpha"}
+    words.remove(slot)
+    assert words.frequency("alpha") == 0
+    assert words.like("a") == {}
+    assert words.scores([("alpha", 1.0)]).tolist() == [0.0]
+
+
+def test_a_removed_document_scores_nothing_at_once_even_where_its_postings_stay() -> None:
+    words = Postings()
+    slots = [words.add({"common": 4}, 4) for _ in range(100)]
+    words.remove(slots[7])
+    scores = words.scores([("common", 1.0)])
+    assert scores[slots[7]] == 0
+    assert (scores > 0).sum() == words.frequency("common") == 99
+    assert words.living().sum() == 99
+
+
+def test_stale_postings_stay_below_a_quarter_and_slots_are_used_again() -> None:
+    words = Postings()
+    slots = [words.add({"common": 4, f"own{at}": 4}, 8) for at in range(100)]
+    for turn in range(500):
+        at = turn * 7 % 100
+        words.remove(slots[at])
+        slots[at] = words.add({"common": 4, f"own{at}": 4}, 8)
+        assert len(words._postings[0]) <= 134
+    assert words.size <= 134
+    assert words.frequency("common") == 100
+
+
+def test_a_document_without_words_can_come_and_go() -> None:
+    words = Postings()
+    for _ in range(3):
+        words.remove(words.add({}, 0))
+    assert words.size == 1
+    assert words.scores([]).tolist() == [0.0]
+
+
+def test_room_grows_with_the_documents() -> None:
+    words = Postings()
+    slots = [words.add({"word": 4}, 4) for _ in range(1000)]
+    assert slots == list(range(1000))
+    assert (words.scores([("word", 1.0)]) > 0).all()
