@@ -80,7 +80,7 @@ def test_a_stream_of_yaml_a_json_object_and_a_json_list_are_read() -> None:
 
 
 def test_the_version_is_the_content() -> None:
-    yaml_text = (CATALOG / "tenant-b-climate.yaml").read_text("utf-8")
+    yaml_text = (CATALOG / "tenant-b-climate.get_monthly_normals.yaml").read_text("utf-8")
     (first,) = taken(yaml_text)
     assert taken(yaml_text)[0].held == first.held
     assert taken(yaml_text.replace("rain days", "wet days"))[0].held.version != first.held.version
