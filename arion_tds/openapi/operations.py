@@ -213,6 +213,7 @@ class _Inputs:
         self.defaults: list[tuple[str, object]] = []
         self.body: Body | None = None
         in_body = plan.properties if plan is not None else {}
+        self._taken = {argument.name for argument in arguments} | set(in_body)
         names: dict[str, int] = {}
         for argument in arguments:
             names[argument.name] = names.get(argument.name, 0) + 1
@@ -229,8 +230,8 @@ class _Inputs:
 
     def _add(self, name: str, schema: Json, suffix: str, where: str) -> str:
         final = naming.argument(name)[: 64 - len(suffix)] + suffix
-        if final in self.properties:
-            final = naming.argument(f"{name}\0{suffix}")
+        if final != name and not suffix and (final in self._taken or final in self.properties):
+            final = naming.hashed(final, name, 64)
         if final in self.properties:
             raise Unusable(where, f"two arguments would be called {final!r}")
         if final != name and not suffix and isinstance(schema, dict) and "description" not in schema:
