@@ -26,7 +26,7 @@ MAX_TERMS: Final = 64
 """Different words of a query that count; what follows is not looked at."""
 
 MAX_CORRECTED: Final = 8
-"""Unknown words of a query that are corrected: each costs up to half a millisecond in a large catalog."""
+"""Unknown words of a query that are looked up for a correction: each costs about 0.2 ms in a large catalog."""
 
 FUSED: Final = 100
 """Places of each ranking that are fused; what is beyond follows in BM25 order. The same for every page."""
@@ -171,15 +171,19 @@ def _terms(
     """Terms with how often they were said, and what was corrected."""
     factors: dict[str, float] = {}
     corrected: dict[str, str] = {}
+    unknown: dict[str, tuple[str, str] | None] = {}
     for word in words:
         term = word.term
         if not index.words.frequency(term):
-            if not word.whole or len(corrected) >= MAX_CORRECTED:
+            if not word.whole:
                 continue
-            near = spelling.nearest(word.text, index.words)
-            if near is None:
+            if word.text not in unknown:
+                looked = len(unknown) < MAX_CORRECTED
+                unknown[word.text] = spelling.nearest(word.text, index.words) if looked else None
+            meant = unknown[word.text]
+            if meant is None:
                 continue
-            term, corrected[word.text] = near
+            term, corrected[word.text] = meant
         factors[term] = factors.get(term, 0.0) + 1.0
         if len(factors) >= MAX_TERMS:
             break

@@ -32,7 +32,8 @@ MAX_PARAMETER_BYTES: Final = 8192
 """Bytes of a tool's text that are indexed; what is beyond is ignored."""
 
 MAX_QUERY_BYTES: Final = 4096
-"""Bytes of query text that are read."""
+MAX_QUERY_WORDS: Final = 256
+"""Bytes and words of query text that are read."""
 
 MAX_DEPTH: Final = 4
 MAX_PROPERTIES: Final = 256
@@ -175,6 +176,8 @@ def words(text: str) -> list[QueryWord]:
     for chunk in _chunks(text, MAX_QUERY_BYTES):
         spelled = _spelled(chunk)
         every.extend(QueryWord(word, _stem(word), len(spelled) == 1 and word.isalpha()) for word in spelled)
+        if len(every) >= MAX_QUERY_WORDS:
+            break
     return [word for word in every if word.text not in STOP_WORDS] or every
 
 

@@ -124,6 +124,13 @@ def test_corrections_of_one_query_are_bounded() -> None:
     assert len(hits.corrected) == queries.MAX_CORRECTED
 
 
+def test_unknown_words_that_are_like_nothing_are_looked_up_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(queries.spelling, "nearest", lambda word, _: looked.append(word))
+    search(index(*ALL), " ".join(f"{'q' * at} {'q' * at}" for at in range(5, 40)), limit=1)
+    assert len(looked) == len(set(looked)) == queries.MAX_CORRECTED
+
+
 def test_an_endless_query_is_read_up_to_its_limits() -> None:
     of = index(*ALL, *(tool(f"n.x{at}y", f"{chr(97 + at // 26)}{chr(97 + at % 26)}word") for at in range(100)))
     text = " ".join(f"{chr(97 + at // 26)}{chr(97 + at % 26)}word" for at in range(100))
