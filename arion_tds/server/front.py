@@ -94,7 +94,7 @@ class McpFront:
         """Serve one HTTP request."""
         try:
             return await self._serve(request)
-        except Exception:  # noqa: BLE001 - top of the request's task
+        except Exception:  # top of the request's task
             _log.exception("%s %s failed", request.method, request.path[:256])
             if request.writer.output_size > 0:
                 raise  # an event stream has begun: the server cuts it off

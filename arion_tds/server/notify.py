@@ -16,7 +16,7 @@ from arion_tds.server.sse import EventStream
 from arion_tds.view import Published, View
 
 METHOD: Final = "notifications/tools/list_changed"
-_AT_ONCE: Final = 256
+_AT_ONCE: Final = 64
 """Streams told before the loop may do something else: thousands of wake-ups in one go would hold up every call."""
 
 

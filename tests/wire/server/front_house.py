@@ -85,13 +85,14 @@ class Doorkeeper:
 
     def __init__(self) -> None:
         self.open = 0
+        self.lost = 0
         self._moved = asyncio.Event()
 
     def answered(self, method: str, status: int, seconds: float, *, modern: bool) -> None:
         """Not of interest."""
 
     def dropped(self, what: str) -> None:
-        """Not of interest."""
+        self.lost += 1
 
     def streams(self, count: int) -> None:
         self.open = count

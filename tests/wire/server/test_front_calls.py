@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
@@ -199,3 +200,32 @@ async def test_stopping_cancels_what_is_not_done_by_the_deadline() -> None:
         await hanging.ended.wait()
         with pytest.raises(aiohttp.ClientConnectionError):
             await call
+
+
+async def test_a_client_that_takes_nothing_is_cut_off_and_its_call_cancelled() -> None:
+    ended = asyncio.Event()
+    large = note("notifications/progress", progressToken="t", progress=1, message="x" * 60_000)
+
+    async def floods(_arguments: dict[str, Any], context: CallContext) -> CallResult:
+        assert context.notify is not None
+        try:
+            while True:
+                context.notify(large)
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async with house(tool("a"), write_timeout=0.05) as here:
+        here.backend.does["a"] = floods
+        sent = here.modern("tools/call", {"name": "shop.a"}, meta={"progressToken": "t"})
+        body = json.dumps(sent["json"]).encode()
+        head = "".join(f"{name}: {value}\r\n" for name, value in sent["headers"].items())
+        start = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.port, limit=1024)
+        writer.write(start + body)
+        await ended.wait()
+        assert here.doorkeeper.lost > 0
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(1 << 20):
+                pass
+        writer.close()
