@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast demo proto clean
+.PHONY: check test fast demo proto docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,7 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_proto.py --check
+	$(BIN)/python scripts/gen_docs.py --check
 	$(BIN)/python -m pytest -q tests/unit
 
 test: $(READY)
@@ -28,6 +29,9 @@ demo: $(READY)
 
 proto: $(READY)
 	$(BIN)/python scripts/gen_proto.py
+
+docs: $(READY)
+	$(BIN)/python scripts/gen_docs.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

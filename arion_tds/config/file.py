@@ -27,76 +27,117 @@ class NodeConfig(Model):
     """Who we are to the control plane; `cluster` is the fleet."""
 
     id: str = Field(default="arion-tds", min_length=1)
+    """Name of this process for the control plane."""
     cluster: str = Field(default="arion", min_length=1)
+    """The fleet that the control plane selects content by."""
 
 
 class TlsConfig(Model):
     """TLS towards somebody else: whom to trust, who we are, which name to ask for. PEM files."""
 
     ca_file: str | None = None
+    """Certificates to trust; the system's when unset."""
     cert_file: str | None = None
+    """Our certificate, where the other side asks for one."""
     key_file: str | None = None
+    """Its private key."""
     server_name: str | None = None
+    """Name to ask for and to verify instead of the host."""
 
 
 class ControlPlaneConfig(Model):
     """Where the catalog comes from, and how patiently."""
 
     address: Address
+    """`host:port` of its gRPC listener."""
     subscription: Literal["wildcard", "scope"] = "wildcard"
+    """`wildcard` asks for `*` of each type, `scope` for `<server>/<config>/*` of each scope."""
     tls: TlsConfig | None = None
+    """Plain text when unset."""
     initial_fetch_timeout: Seconds = 15.0
+    """Readiness waits this long, while a stream is up, for types that the control plane does not answer."""
     connect_timeout: Seconds = 10.0
+    """For one connection."""
     keepalive_time: Seconds = 10.0
+    """Silence after which the connection is pinged."""
     keepalive_timeout: Seconds = 5.0
+    """Wait for the ping's answer before the connection is given up."""
     max_message_bytes: int = Field(default=64 << 20, ge=1 << 20)
+    """Largest response that is read."""
     backoff_base: Seconds = 1.0
+    """First pause between streams."""
     backoff_max: Seconds = 30.0
+    """Longest pause between streams."""
     max_unanswered: int = Field(default=16, ge=1)
+    """Responses in hand before reading stops."""
 
 
 class AdminConfig(Model):
     """The operator's listener."""
 
     address: Address = "127.0.0.1:9901"
+    """Where the operator's pages are; loopback unless told otherwise."""
 
 
 class SessionsConfig(Model):
     """Session ids are signed; replicas that share the key accept each other's. Without a key: random at start."""
 
     key: Secret | None = None
+    """Signs session ids; at least 16 bytes. Random at start when unset: then a restart ends every session."""
     lifetime: Seconds = 24 * 3600.0
+    """Of a session id."""
 
 
 class ListenerConfig(Model):
     """One tenant's listener: our own settings beside the McpGateway message."""
 
     name: str = Field(min_length=1)
+    """For logs and metrics; unique."""
     address: Address
+    """`host:port`; port 0 takes any."""
     tool_names: Naming = Naming.QUALIFIED
+    """`qualified` (`ns.name`), `portable` (`ns__name`) or `bare` (`name`)."""
     mcp_gateway: dict[str, Any]
+    """The McpGateway message in proto JSON form: as in the wire contract (proto/)."""
     page_size: int = Field(default=100, ge=1, le=10_000)
+    """Tools of one `tools/list` page."""
     max_body_bytes: int = Field(default=4 << 20, ge=1024)
+    """Largest request body; more gets 413."""
     max_streams: int = Field(default=10_000, ge=1)
+    """Open notification streams; more get 503."""
     keepalive: Seconds = 15.0
+    """Time between comments on open streams."""
     ttl: Seconds = 5.0
+    """`ttlMs` of lists: how long a 2026-07-28 client may keep them."""
     instructions: str | None = None
+    """Told to clients at initialize and discover."""
     allowed_origins: tuple[str, ...] = ()
+    """Origins of browsers beside the listener's own; `*` for all."""
     allowed_hosts: tuple[str, ...] = ()
+    """Host headers beside the listener's own."""
     drain_timeout: Seconds = 10.0
+    """Calls under way get this long when the listener stops."""
 
 
 class ClusterConfig(Model):
     """A named upstream."""
 
     name: str = Field(min_length=1)
+    """What tools name."""
     endpoints: tuple[str, ...] = Field(min_length=1)
+    """Origins, taken in turn."""
     tls: TlsConfig | None = None
+    """For https endpoints."""
     connect_timeout: Seconds = 5.0
+    """For one connection."""
     timeout: Seconds | None = None
+    """Of a call, unless the tool says otherwise; the gateway's `upstream_timeout` when unset."""
     max_requests: int = Field(default=1024, ge=1)
+    """Calls under way; more get `overflow`."""
     max_connections: int = Field(default=256, ge=1)
+    """Open connections."""
     idle_timeout: Seconds = 60.0
+    """An unused connection is kept this long."""
 
     @pydantic.field_validator("endpoints")
     @classmethod
@@ -129,15 +170,20 @@ class DataSourcesConfig(Model):
     """What a *delivered* DataSource may read from this machine. Default: nothing."""
 
     files: tuple[str, ...] = ()
+    """Absolute paths; one that ends in `/` allows all below it."""
     environment: tuple[str, ...] = ()
+    """Names of variables."""
 
 
 class OpenApiConfig(Model):
     """How OpenAPI documents are expanded. `limits` by the names in docs/openapi.md."""
 
     output: Output = "loose"
+    """Response schemas: `loose` (real answers pass), `strict` (as the document says) or `off`."""
     workers: int = Field(default=1, ge=1, le=16)
+    """Processes that expand documents."""
     limits: dict[str, float] = Field(default_factory=dict)
+    """By the names in docs/openapi.md."""
 
     @pydantic.field_validator("limits")
     @classmethod
@@ -162,18 +208,31 @@ class McpServerConfig(Model):
     """Settings of one MCP server, by its URL, or of all that have none of their own."""
 
     url: str | None = None
+    """Which server; unset in `default`."""
     timeout: Seconds | None = None
+    """Of a call, started anew by progress; the gateway's `upstream_timeout` when unset."""
     max_call_time: Seconds = 600.0
+    """Of a call, progress or not."""
     max_concurrent_calls: int = Field(default=256, ge=1)
+    """Calls under way; more get `overflow`."""
     max_response_bytes: int | None = Field(default=None, ge=1)
+    """Largest answer; the gateway's `max_upstream_response_bytes` when unset."""
     connect_timeout: Seconds = 5.0
+    """For one connection."""
     handshake_timeout: Seconds = 10.0
+    """For finding out the era and initialize."""
     max_list_pages: int = Field(default=200, ge=1)
+    """Pages of its tool list."""
     max_list_tools: int = Field(default=10_000, ge=1)
+    """Tools of its tool list."""
     max_list_bytes: int = Field(default=32 << 20, ge=1024)
+    """Bytes of its tool list."""
     headers: dict[str, Secret] = Field(default_factory=dict)
+    """Sent with every request, never shown."""
     trusted: bool = False
+    """Skips the address rules."""
     tls: TlsConfig | None = None
+    """For https URLs."""
 
     def settings(self, list_timeout: float) -> UpstreamSettings:
         """As the value that the upstream client takes. OSError or KeyError when a header's secret is not there."""
@@ -201,11 +260,17 @@ class McpServersConfig(Model):
     """MCP servers that are called: where they may be, how they are spoken to."""
 
     discovery_timeout: Seconds = 10.0
+    """A pushed server must list its tools within this."""
     max_servers: int = Field(default=1024, ge=1)
+    """Servers in use at once."""
     allow_addresses: tuple[str, ...] = ()
+    """Networks, host names and suffixes (`.corp.example`) that are allowed whatever the deny rules say."""
     deny_addresses: tuple[str, ...] = ()
+    """Networks, host names and suffixes that are refused, beside link-local and metadata addresses."""
     default: McpServerConfig = McpServerConfig()
+    """For servers that are not in `servers`."""
     servers: tuple[McpServerConfig, ...] = ()
+    """By URL."""
 
     def settings(self) -> UpstreamsSettings:
         """As the value that the pool takes. ConfigError names what cannot be used."""
@@ -227,7 +292,9 @@ class LogConfig(Model):
     """Where and how much to say."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """From which on."""
     format: Literal["text", "json"] = "text"
+    """`text` for people, `json` for machines."""
 
 
 class FileConfig(Model):
@@ -235,9 +302,11 @@ class FileConfig(Model):
 
     node: NodeConfig = NodeConfig()
     control_plane: ControlPlaneConfig | None = None
+    """Needed when a listener uses `tds`."""
     admin: AdminConfig = AdminConfig()
     sessions: SessionsConfig = SessionsConfig()
     listeners: tuple[ListenerConfig, ...] = Field(min_length=1)
+    """At least one."""
     clusters: tuple[ClusterConfig, ...] = ()
     data_sources: DataSourcesConfig = DataSourcesConfig()
     openapi: OpenApiConfig = OpenApiConfig()

@@ -61,14 +61,16 @@ Address = Annotated[str, pydantic.AfterValidator(_address)]
 class Model(BaseModel):
     """Frozen, and strict about unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Secret(Model):
     """A secret by reference: exactly one of `file` and `environment`."""
 
     file: str | None = None
+    """Path of a file that holds it."""
     environment: str | None = None
+    """Name of the environment variable that holds it."""
 
     @pydantic.model_validator(mode="after")
     def _one(self) -> Secret:
