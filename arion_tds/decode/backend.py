@@ -32,7 +32,7 @@ def rest(message: pb.RestBackend, field: str, case: Case) -> RestBackend | None:
         case.refuse(f"{field}.method", f"is {method!r}: not one of {', '.join(sorted(METHODS))}")
     cluster = case.required(f"{field}.cluster", message.cluster)
     path = _path(message.path, f"{field}.path", case)
-    query = tuple(_query(param, f"{field}.query_params[{at}]", case) for at, param in enumerate(message.query_params))
+    query = tuple(_query(param, at, field, case) for at, param in enumerate(message.query_params))
     body = _body(message, field, case)
     chosen = DEFAULT_POLICY
     if message.HasField("upstream_policy"):
@@ -65,9 +65,12 @@ def _path(text: str, field: str, case: Case) -> Template | None:
     return made
 
 
-def _query(message: pb.QueryParam, field: str, case: Case) -> QueryParam:
-    name = case.required(f"{field}.name", message.name)
-    return QueryParam(name, _dot_path(message.source, f"{field}.source", case))
+def _query(message: pb.QueryParam, at: int, field: str, case: Case) -> QueryParam:
+    name, source = message.name, message.source
+    if not name or not _DOT_PATH.match(source):  # the paths are only put together when something is wrong
+        case.required(f"{field}.query_params[{at}].name", name)
+        _dot_path(source, f"{field}.query_params[{at}].source", case)
+    return QueryParam(name, tuple(source.split(".")))
 
 
 def _dot_path(text: str, field: str, case: Case) -> tuple[str, ...]:

@@ -50,11 +50,11 @@ def seconds(message: Duration, field: str, case: Case) -> float | None:
 
 def http_policy(message: pb.HttpUpstreamPolicy, field: str, case: Case) -> HttpPolicy:
     """The policy; reasons against it are in the Case."""
-    authority: str | None = None
-    if message.HasField("authority"):
-        authority = message.authority
-        if not _AUTHORITY.match(authority):
-            case.refuse(f"{field}.authority", f"is {authority!r}: not a host with an optional port")
+    authority = message.authority or None
+    if authority is None and message.HasField("authority"):
+        case.warn(f"{field}.authority", "is empty: the cluster's own host is used")
+    if authority is not None and not _AUTHORITY.match(authority):
+        case.refuse(f"{field}.authority", f"is {authority!r}: not a host with an optional port")
     timeout = seconds(message.timeout, f"{field}.timeout", case) if message.HasField("timeout") else None
     retry = _retry(message.retry_policy, f"{field}.retry_policy", case) if message.HasField("retry_policy") else None
     return HttpPolicy(authority, timeout, retry)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import array
-import math
-import sys
+import numpy as np
 
 from arion_tds.decode import backend as backends
 from arion_tds.decode import schema
@@ -96,19 +94,20 @@ def _backend(message: pb.Tool, name: str, case: Case) -> Backend | None:
 
 
 def _embedding(message: pb.Tool, case: Case) -> bytes | None:
-    values = message.embedding
-    if not values:
+    count = len(message.embedding)
+    if not count:
         return None
-    # float32 numbers cannot overflow a double's sum, and an infinity or NaN never leaves it: one test for all.
-    if not math.isfinite(sum(values)):
+    # Packed on the wire as it is kept here: copying the field into a message of its own and taking that one's bytes
+    # costs a fiftieth of a Python list of numbers.
+    alone = pb.Tool()
+    alone.embedding.MergeFrom(message.embedding)
+    packed = alone.SerializeToString()[-4 * count :]
+    if not np.isfinite(np.frombuffer(packed, dtype="<f4")).all():
         case.refuse("embedding", "holds a number that is not finite")
         return None
     if case.rules.dimensions is None:
         return None  # without embeddings nothing would ever read it
-    if len(values) != case.rules.dimensions:
-        case.refuse("embedding", f"has {len(values)} numbers: the gateway's embeddings have {case.rules.dimensions}")
+    if count != case.rules.dimensions:
+        case.refuse("embedding", f"has {count} numbers: the gateway's embeddings have {case.rules.dimensions}")
         return None
-    packed = array.array("f", values)
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
+    return packed

@@ -22,7 +22,7 @@ class Diff:
 
 
 def diff(pairs: Iterable[tuple[Tool | None, Tool | None]], *, toolkits_changed: bool) -> Diff:
-    """From (before, after) of every qualified name that was touched. None: not there."""
+    """From (before, after) of every qualified name that was touched. None: not there; the same object: no change."""
     added: list[Tool] = []
     removed: list[Tool] = []
     replaced: list[tuple[Tool, Tool]] = []
@@ -34,6 +34,6 @@ def diff(pairs: Iterable[tuple[Tool | None, Tool | None]], *, toolkits_changed: 
                 added.append(after)
         elif after is None:
             removed.append(before)
-        elif before != after:
+        else:
             replaced.append((before, after))
     return Diff(tuple(added), tuple(removed), tuple(replaced), toolkits_changed)

@@ -74,7 +74,7 @@ def reduce(snapshot: Snapshot, changes: Sequence[Change], rules: Rules) -> Outco
 
 
 class _Work:
-    """One batch in progress. `_own`: namespaces whose tools are copies by now. `_before`, `_after`: what was touched."""
+    """One batch in progress. `_own`: namespaces whose tools are copied. `_before`, `_after`: what was touched."""
 
     __slots__ = ("_after", "_before", "_index", "_namespaces", "_own", "_rules", "_snapshot", "_toolkits")
 
@@ -229,7 +229,10 @@ class _Work:
         self._index.drop(names.published(self._rules.naming, tool.namespace, tool.name))
 
     def _note(self, qualified: str, before: Tool | None, after: Tool | None) -> None:
-        self._before.setdefault(qualified, before)
+        if qualified not in self._after:
+            self._before[qualified] = before
+        elif self._before[qualified] == after:  # touched again, and now what it was
+            after = self._before[qualified]
         self._after[qualified] = after
 
     def _tools(self, namespace: str) -> dict[str, Tool]:

@@ -437,10 +437,18 @@ def test_a_back_off_whose_top_is_below_its_base_is_refused() -> None:
     assert "retry_back_off.max_interval is 1 s: less than base_interval" in why(rest(bend))
 
 
-@pytest.mark.parametrize("authority", ["", "a b", "a\r\nX: y", "user@host", "host/path"])
+@pytest.mark.parametrize("authority", ["a b", "a\r\nX: y", "user@host", "host/path"])
 def test_an_authority_that_is_no_host_is_refused(authority: str) -> None:
     decoded = rest(lambda it: setattr(it.rest_backend.upstream_policy, "authority", authority))
     assert f"upstream_policy.authority is {authority!r}" in why(decoded)
+
+
+def test_an_empty_authority_is_none_and_warned_of() -> None:
+    decoded = rest(lambda it: setattr(it.rest_backend.upstream_policy, "authority", ""))
+    assert decoded.warnings == ("rest_backend.upstream_policy.authority is empty: the cluster's own host is used",)
+    made = a_tool(decoded).backend
+    assert isinstance(made, RestBackend)
+    assert made.policy == HttpPolicy()
 
 
 # MCP backend
