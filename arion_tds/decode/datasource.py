@@ -9,9 +9,6 @@ from __future__ import annotations
 from envoy.config.core.v3.base_pb2 import DataSource
 
 from arion_tds.decode.case import Case
-from arion_tds.decode.rules import DataRules
-
-__all__ = ["DataRules", "data", "text"]
 
 
 def text(source: DataSource, field: str, case: Case) -> str | None:
