@@ -132,7 +132,10 @@ def delivered_rules(sources: DataSourcesConfig) -> DataRules:
 def read_file(path: str) -> bytes:
     """A DataSource's file, bounded. OSError when it cannot be read."""
     with pathlib.Path(path).open("rb") as file:
-        return file.read(MAX_CONFIG_BYTES)
+        content = file.read(MAX_CONFIG_BYTES + 1)
+    if len(content) > MAX_CONFIG_BYTES:
+        raise OSError(f"is larger than {MAX_CONFIG_BYTES} bytes")
+    return content
 
 
 def _duplicates(file: FileConfig, gateways: list[Gateway | None]) -> list[str]:
