@@ -11,13 +11,15 @@ import base64
 import contextlib
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
 
-from arion_tds import app, config
+from arion_tds import app
+from arion_tds.config import judging
+from control_plane_example import documents
 from control_plane_example.mock import MockControlPlane, Nack
 
 BOUND: Final = 10.0
@@ -154,15 +156,34 @@ class House:
         return self.tenants["a"]
 
     async def put(self, kind: str, name: str, spec: Spec) -> str:
-        """Publish, and wait until the gateway has taken it; the version."""
+        """Publish, and wait until the gateway has taken it (anew, if it was there before); the version."""
+        before = self._accepted(kind, name)
         version = await self.plane.put(kind, name, spec)
-        await self.plane.acked(kind, name, version)
+        await self._until(lambda: self._accepted(kind, name, version) and self._accepted(kind, name) > before, name)
         return version
 
     async def remove(self, kind: str, name: str) -> None:
         """Withdraw, and wait until the gateway has taken that."""
+        before = self._removed(name)
         assert self.plane.remove(kind, name)
-        await self.plane.acked_removal(kind, name)
+        await self._until(lambda: self._removed(name) > before, f"{name} gone")
+
+    def _accepted(self, kind: str, name: str, version: str | None = None) -> int:
+        """How many responses with the resource (of this version, or of any) were ACKed."""
+        url = documents.TYPE_URLS.get(kind, kind)
+        return sum(
+            answer.type_url == url
+            and answer.reason is None
+            and name in answer.versions
+            and version in {None, answer.versions[name]}
+            for _, answer in self.plane._answers
+        )
+
+    def _removed(self, name: str) -> int:
+        return sum(answer.reason is None and name in answer.removed for _, answer in self.plane._answers)
+
+    async def _until(self, found: Callable[[], bool], what: str) -> None:
+        await self.plane._await(lambda: found() or None, BOUND, f"the ACK of {what}")
 
     async def refused(self, kind: str, name: str, spec: Spec, why: str) -> Nack:
         """Publish what must be refused: the NACK and /problems name it with its version and the reason."""
@@ -206,7 +227,7 @@ async def house(*listeners: Spec, plane: MockControlPlane | None = None, **more:
             plane = await stack.enter_async_context(MockControlPlane())
         backend = await stack.enter_async_context(echoing())
         http = await stack.enter_async_context(aiohttp.ClientSession())
-        judged = config.judge(settings(plane.address, backend, listeners or (listener(),), **more))
+        judged = judging.judge(settings(plane.address, backend, listeners or (listener(),), **more))
         gateway = await stack.enter_async_context(app.running(judged))
         assert gateway.ads is not None
         async with asyncio.timeout(BOUND):
