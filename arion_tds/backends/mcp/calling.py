@@ -20,16 +20,13 @@ from multidict import CIMultiDict
 
 from arion_tds.backends.mcp import era, headers, requests, wire
 from arion_tds.backends.mcp.era import Era, Peer
-from arion_tds.backends.mcp.http import Broken, malformed, refused_status
-from arion_tds.backends.mcp.line import CutError, Line
+from arion_tds.backends.mcp.line import Answer, Broken, Limit, Line, malformed, refused_status, serve
 from arion_tds.model.context import CallContext
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed, text_block
 
 _MAX_ASKED: Final = 32
 """Requests of a server that are answered during one call."""
 
-_MAX_RESUMES: Final = 32
-_RESUME_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 2.0
 LIST_CHANGED: Final = "notifications/tools/list_changed"
 
@@ -41,7 +38,7 @@ class Call:
     tool: str
     arguments: bytes
     context: CallContext
-    limit: tuple[int, str]
+    limit: Limit
     timeout: float
     hard_end: float
     deadline: asyncio.Timeout
@@ -98,10 +95,9 @@ class Calling:
         if tracked:
             self._running[self._number] = self
         try:
-            status, message, location = await self._exchange(prepared)
+            answer = await self._exchange(prepared)
         except asyncio.CancelledError:
-            # Modern: closing the stream, which has happened, is the cancellation.
-            if self._peer.era is Era.LEGACY:
+            if not self._line.cancels_by_leaving(self._peer):
                 gone = requests.cancelled(self._number, "nobody waits for the result any more")
                 told = self._line.tell(self._peer, "notifications/cancelled", gone, seconds=_CANCEL_SECONDS)
                 self._line.spawn(told)
@@ -109,16 +105,17 @@ class Calling:
         finally:
             if tracked:
                 del self._running[self._number]
-        if message is not None and message.result and 200 <= status < 300:
+        message = answer.message
+        if message is not None and message.result and 200 <= answer.status < 300:
             return self._result(message)
-        stale = era.stale(self._peer, status, message)
+        stale = era.stale(self._peer, answer.status, message)
         if stale is not None and stale not in tried:
             return stale
         if message is None or not message.error:
-            raise refused_status(self._line.name, status, location)
+            raise refused_status(self._line.name, answer.status, answer.headers.get("location"))
         return self._error(message)
 
-    async def _exchange(self, prepared: Prepared) -> tuple[int, wire.Message | None, str | None]:
+    async def _exchange(self, prepared: Prepared) -> Answer:
         context = self._call.context
         sent = prepared.common.copy()
         sent["traceparent"] = context.traceparent
@@ -130,41 +127,14 @@ class Calling:
                 sent.update(headers.mirrored(prepared.mirrored, arguments))
         params = requests.call_params(self._peer, prepared.name, self._call.arguments, context, self._number)
         body = wire.request(self._number, "tools/call", params)
-        try:
-            status, message, response = await self._line.ask(self._number, sent, body, self._call.limit, self.hear)
-        except CutError as cut:
-            if self._peer.era is Era.LEGACY and cut.last_id is not None:
-                return await self._resume(cut)
-            raise
-        return status, message, response.headers.get("location")
-
-    async def _resume(self, cut: CutError) -> tuple[int, wire.Message | None, str | None]:
-        """The server ended the stream on purpose or the network did: its answer waits behind the last event id."""
-        for _ in range(_MAX_RESUMES):
-            await asyncio.sleep(min(cut.retry if cut.retry is not None else _RESUME_SECONDS, 30.0))
-            sent = requests.for_peer(self._line.base, self._peer, "tools/call")
-            del sent["content-type"]
-            sent["last-event-id"] = cut.last_id or ""
-            try:
-                response = await self._line.channel.send("GET", sent)
-                if response.status != 200:
-                    response.close()
-                    raise cut
-                status, message, _ = await self._line.receive(response, self._number, self._call.limit, self.hear)
-            except CutError as again:
-                if again is cut:
-                    raise
-                cut = CutError(again, again.last_id or cut.last_id, again.retry or cut.retry)
-                continue
-            return status, message, None
-        raise cut
+        return await self._line.ask(self._peer, self._number, sent, body, limit=self._call.limit, hear=self.hear)
 
     async def hear(self, message: wire.Message, frame: bytes) -> None:
         """A message of the server's that is not the answer."""
         if message.is_request:
             if len(self._call.asked) >= _MAX_ASKED:
                 raise malformed(self._line.name, f"more than {_MAX_ASKED} requests of its own during one call")
-            refused = await self._line.serve(self._peer, message)
+            refused = await serve(self._line, self._peer, message)
             if refused is not None:
                 self._call.asked.append(refused)
         elif message.method == LIST_CHANGED:

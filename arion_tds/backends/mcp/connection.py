@@ -13,24 +13,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import ssl
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from arion_tds.backends.mcp import era, handshake, headers, listing, requests, wire
-from arion_tds.backends.mcp.address import DEFAULT_ADDRESSES, AddressPolicy
+from arion_tds.backends.mcp import era, handshake, headers, listing, wire
 from arion_tds.backends.mcp.calling import LIST_CHANGED, Call, Calling, Prepared, broken_result, prepare
 from arion_tds.backends.mcp.era import Era, Peer
-from arion_tds.backends.mcp.http import Broken, Channel
-from arion_tds.backends.mcp.line import Line
+from arion_tds.backends.mcp.line import Broken, Limit, Line, serve
 from arion_tds.backends.mcp.listing import Listing
-from arion_tds.backends.mcp.settings import DEFAULT_SETTINGS, UpstreamSettings
+from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError
 
-_DELETE_SECONDS: Final = 2.0
 _ATTEMPTS: Final = 5
 """Sends of one call at most: the first, one per kind of staleness, one for headers, one for an idempotent call."""
 
@@ -62,16 +58,14 @@ class Upstream:
     def __init__(
         self,
         url: str,
-        settings: UpstreamSettings | None = None,
+        settings: UpstreamSettings,
         *,
         clock: Callable[[], float],
-        policy: AddressPolicy | None = None,
-        tls: ssl.SSLContext | None = None,
+        line: Callable[[Upstream], Line],
     ) -> None:
-        """`url`: http or https, absolute. `clock`: seconds, for `status` alone. `tls`: see http.Channel."""
+        """`url`: the server's key. `clock`: seconds, for `status` alone. `line` is made here and closed with this."""
         self.url = url
-        self.settings = settings or DEFAULT_SETTINGS
-        self.line = Line(Channel(url, self.settings, policy or DEFAULT_ADDRESSES, tls), self.settings.headers)
+        self.settings = settings
         self.changed: Callable[[], None] | None = None
         self.replaced: Callable[[], None] | None = None
         self._clock = clock
@@ -87,6 +81,7 @@ class Upstream:
         self._in_flight = self._calls = self._failures = 0
         self._listed: tuple[float, int] | None = None
         self._error: tuple[float, str] | None = None
+        self.line = line(self)
 
     async def call(
         self, tool: str, arguments: bytes, context: CallContext, limits: Limits, *, idempotent: bool
@@ -242,11 +237,15 @@ class Upstream:
         finally:
             self._agreeing = None
 
+    def forget(self) -> None:
+        """The server that was agreed with is gone (its process ended): agree anew with the next one."""
+        self._peer = None
+
     async def hear(self, message: wire.Message, _frame: bytes) -> None:
         """A message that belongs to no call of ours, or (on a watch stream) to one that is found by its token."""
         peer = self._peer
         if message.is_request and peer is not None:
-            await self.line.serve(peer, message)
+            await serve(self.line, peer, message)
         elif message.method == LIST_CHANGED:
             self._announce()
         elif message.method == "notifications/progress":
@@ -267,15 +266,8 @@ class Upstream:
             agreeing.cancel()
             await asyncio.gather(agreeing, return_exceptions=True)
         peer, self._peer = self._peer, None
-        if peer is not None and peer.session is not None:
-            sent = requests.for_peer(self.line.base, peer, "")
-            del sent["content-type"]
-            try:
-                async with asyncio.timeout(_DELETE_SECONDS):
-                    response = await self.line.channel.send("DELETE", sent)
-                    response.close()
-            except (Broken, TimeoutError):
-                pass  # the server forgets the session in its own time
+        if peer is not None:
+            await self.line.leave(peer)
         await self.line.close()
 
     async def retire(self) -> None:
@@ -311,7 +303,7 @@ class Upstream:
         """Whether calls are in flight or a watch listens."""
         return self._in_flight > 0 or self.changed is not None
 
-    def _limit(self, limits: Limits) -> tuple[int, str]:
+    def _limit(self, limits: Limits) -> Limit:
         own = self.settings.max_response_bytes
         return (
             (limits.max_response_bytes, "max_upstream_response_bytes") if own is None else (own, "max_response_bytes")

@@ -11,12 +11,11 @@ import logging
 
 from arion_tds.backends.mcp import era, requests, wire
 from arion_tds.backends.mcp.era import Era, Peer
-from arion_tds.backends.mcp.http import Broken, malformed, refused_status
-from arion_tds.backends.mcp.line import ERROR_BODY_LIMIT, Line
+from arion_tds.backends.mcp.line import Broken, Line, malformed, refused_status
 from arion_tds.model.result import CallFailure, ErrorCode
 
 _log = logging.getLogger(__name__)
-_LIMIT = (ERROR_BODY_LIMIT, "limit of a handshake")
+_LIMIT = (1 << 20, "limit of a handshake")
 
 
 async def agree(line: Line, number: int, seconds: float, *, probe: bool) -> Peer | CallFailure:
@@ -58,16 +57,15 @@ async def _probe(line: Line, version: str, seconds: float) -> era.Verdict:
     body = wire.request(number, "server/discover", requests.plain_params(peer))
     try:
         async with asyncio.timeout(seconds):
-            status, message, _ = await line.ask(
-                number, requests.for_peer(line.base, peer, "server/discover"), body, _LIMIT
-            )
+            headers = requests.for_peer(line.base, peer, "server/discover")
+            answer = await line.ask(peer, number, headers, body, limit=_LIMIT)
     except TimeoutError:
         return era.Legacy()  # some old servers never answer what they do not know
     except Broken as broken:
         if not broken.executed:
             raise  # not reached at all: no verdict
         return era.Legacy()
-    return era.judge(status, message, version)
+    return era.judge(answer.status, answer.message, version)
 
 
 async def _initialize(line: Line, number: int) -> Peer:
@@ -76,9 +74,10 @@ async def _initialize(line: Line, number: int) -> Peer:
     headers = requests.for_peer(line.base, opening, "initialize")
     del headers["mcp-protocol-version"]  # not agreed yet; some servers refuse the newest one here
     body = wire.request(ident, "initialize", requests.INITIALIZE)
-    status, message, response = await line.ask(ident, headers, body, _LIMIT)
+    answer = await line.ask(opening, ident, headers, body, limit=_LIMIT)
+    message = answer.message
     if message is None:
-        raise refused_status(line.name, status, response.headers.get("location"))
+        raise refused_status(line.name, answer.status, answer.headers.get("location"))
     if message.error:
         error = wire.error_of(message.error)
         text = error if isinstance(error, str) else f"error {error.code} ({error.message[:200]}) to initialize"
@@ -90,7 +89,7 @@ async def _initialize(line: Line, number: int) -> Peer:
         Era.LEGACY,
         said.version,
         number,
-        session=response.headers.get("mcp-session-id"),
+        session=answer.headers.get("mcp-session-id"),
         name=said.name,
         listens=said.listens,
     )

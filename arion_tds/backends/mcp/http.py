@@ -20,28 +20,14 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from arion_tds.backends.mcp.address import AddressPolicy
+from arion_tds.backends.mcp.line import Broken, failure, too_large
 from arion_tds.backends.mcp.settings import UpstreamSettings
-from arion_tds.model.result import CallFailure, ErrorCode
 
 _SKIPPED_AUTO_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _KEEPALIVE_IDLE: Final = 30
 _MAX_DRAINING: Final = 64
 _DRAIN_BYTES: Final = 64 << 10
 _DRAIN_SECONDS: Final = 1.0
-_RETRYABLE_STATUS: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-class Broken(Exception):  # noqa: N818 - it is a state of the exchange, translated where it enters
-    """An exchange that came to nothing. `executed`: the server may have acted on the request.
-
-    `unsent`: the pooled connection was gone before the request was on it; over a new one it may well succeed.
-    """
-
-    def __init__(self, failure: CallFailure, *, executed: bool, unsent: bool = False) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-        self.executed = executed
-        self.unsent = unsent
 
 
 class _RefusedError(OSError):
@@ -99,7 +85,7 @@ class Channel:
         session = self._session or self._opened()
         if self._forbidden is not None:
             why = f"the gateway may not connect to it: {self._forbidden}"
-            raise Broken(_failure(why, self.name), executed=False)
+            raise Broken(failure(why, self.name), executed=False)
         try:
             return await session.request(method, self.url, data=body, headers=headers, allow_redirects=False)
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -147,20 +133,20 @@ class Channel:
         """What an exception of aiohttp means to a caller."""
         refused = _find(error, lambda each: isinstance(each, _RefusedError))
         if refused is not None:
-            return Broken(_failure(f"the gateway may not connect to it: {refused}", self.name), executed=False)
+            return Broken(failure(f"the gateway may not connect to it: {refused}", self.name), executed=False)
         if isinstance(error, aiohttp.ClientSSLError):
-            return Broken(_failure(f"TLS failed: {error.__cause__ or error}", self.name), executed=False)
+            return Broken(failure(f"TLS failed: {error.__cause__ or error}", self.name), executed=False)
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             why = _why(error)
-            return Broken(_failure(f"it cannot be reached: {why}", self.name, retryable=True), executed=False)
+            return Broken(failure(f"it cannot be reached: {why}", self.name, retryable=True), executed=False)
         if isinstance(error, aiohttp.InvalidURL) or not isinstance(error, aiohttp.ClientError | OSError):
-            return Broken(_failure(f"the request to it cannot be sent: {error}", self.name), executed=False)
+            return Broken(failure(f"the request to it cannot be sent: {error}", self.name), executed=False)
         if isinstance(error, aiohttp.ClientResponseError):
-            return Broken(_failure(f"it does not speak HTTP: {error.message}", self.name), executed=True)
+            return Broken(failure(f"it does not speak HTTP: {error.message}", self.name), executed=True)
         # aiohttp says this only when it finds the transport closed before it writes.
         unsent = _find(error, lambda each: "closing transport" in str(each)) is not None
         return Broken(
-            _failure(f"it closed the connection before it answered: {_why(error)}", self.name, retryable=True),
+            failure(f"it closed the connection before it answered: {_why(error)}", self.name, retryable=True),
             executed=not unsent,
             unsent=unsent,
         )
@@ -172,36 +158,6 @@ class Channel:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-
-
-def refused_status(name: str, status: int, location: str | None = None) -> Broken:
-    """What an HTTP status without a JSON-RPC answer means to a caller. 4xx: the request was not executed."""
-    if 300 <= status < 400:
-        where = f" to {location[:200]!r}" if location else ""
-        why = f"it redirects{where} (HTTP {status}), and redirects are not followed: name the final URL"
-    elif status in {401, 403}:
-        why = f"it refuses this gateway (HTTP {status}): check the headers that the gateway is to send to it"
-    else:
-        why = f"it answered HTTP {status} without a JSON-RPC message"
-    failure = CallFailure(
-        ErrorCode.UPSTREAM_ERROR, f"MCP server {name}: {why}", retryable=status in _RETRYABLE_STATUS, status=status
-    )
-    return Broken(failure, executed=status == 408 or (status >= 500 and status != 503))
-
-
-def too_large(name: str, limit: int, setting: str) -> Broken:
-    """An answer that was stopped at its limit."""
-    why = f"MCP server {name}: its answer is larger than {limit} bytes ({setting})"
-    return Broken(CallFailure(ErrorCode.RESPONSE_TOO_LARGE, why), executed=True)
-
-
-def malformed(name: str, why: str) -> Broken:
-    """An answer that is not what MCP says."""
-    return Broken(_failure(f"it answered with {why}", name), executed=True)
-
-
-def _failure(why: str, name: str, *, retryable: bool = False) -> CallFailure:
-    return CallFailure(ErrorCode.UPSTREAM_ERROR, f"MCP server {name}: {why}", retryable=retryable)
 
 
 def _why(error: BaseException) -> str:

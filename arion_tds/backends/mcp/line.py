@@ -1,240 +1,165 @@
-"""JSON-RPC over one server's channel: ask and wait for the answer, tell without one, answer what the server asks.
+"""What a conversation with one server is, whatever carries it: the port between the protocol and its transports.
 
-In: an agreed `Peer`, request bytes. Out: the answering `Message` with its HTTP status; everything else that arrives
-before it goes to `hear`. Called by handshake, listing, calling and watch.
-
-Answers are understood in every form that is met: a JSON body, an event stream, a bare JSON body that claims to be an
-event stream, an array of messages.
+In: an agreed `Peer`, request bytes. Out: the `Answer`; everything else that arrives before it goes to `hear`. Raised:
+`Broken`, which says in a caller's words what went wrong and whether the server may have acted on the request.
+Spoken by handshake, listing, calling and connection; implemented by streamable (HTTP) and stdio.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final
+import dataclasses
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, Protocol
 
-import aiohttp
 from multidict import CIMultiDict
 
-from arion_tds.backends.mcp import requests, wire
+from arion_tds.backends.mcp import wire
 from arion_tds.backends.mcp.era import Era, Peer
-from arion_tds.backends.mcp.http import Broken, Channel, malformed, refused_status, too_large
-from arion_tds.backends.mcp.sse import SseParser
+from arion_tds.model.result import CallFailure, ErrorCode
 
 Hear = Callable[[wire.Message, bytes], Awaitable[None]]
 """Hears a message that is not the answer, and its bytes."""
 
+Limit = tuple[int, str]
+"""The most bytes of an answer or event, and the setting to name."""
+
 ERROR_BODY_LIMIT: Final = 64 << 10
-"""Bytes of a body that are read when the HTTP status is not 2xx."""
+"""Bytes that are read of a body whose HTTP status is not 2xx."""
 
-_TELL_SECONDS: Final = 5.0
-_MAX_BACKGROUND: Final = 256
 _METHOD_NOT_FOUND: Final = -32601
-_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_MAX_BACKGROUND: Final = 256
+_RETRYABLE_STATUS: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-class CutError(Broken):
-    """A stream that ended before its answer. `last_id` and `retry` (seconds) say how to resume it."""
+class Broken(Exception):  # noqa: N818 - it is a state of the exchange, translated where it enters
+    """An exchange that came to nothing. `executed`: the server may have acted on the request.
 
-    def __init__(self, broken: Broken, last_id: str | None, retry: float | None) -> None:
-        super().__init__(broken.failure, executed=True)
-        self.last_id = last_id
-        self.retry = retry
+    `unsent`: the pooled connection was gone before the request was on it; over a new one it may well succeed.
+    """
+
+    def __init__(self, failure: CallFailure, *, executed: bool, unsent: bool = False) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.executed = executed
+        self.unsent = unsent
 
 
-class Line:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """`message` is None where the HTTP status was not 2xx and no JSON-RPC error came with it."""
+
+    status: int
+    message: wire.Message | None
+    headers: Mapping[str, str]
+
+
+class Line(Protocol):
     """One server's conversation. Request numbers never repeat. Background tasks are its own and end with it."""
 
-    def __init__(self, channel: Channel, extra: tuple[tuple[str, str], ...]) -> None:
-        """`extra` are the configured headers."""
-        self.channel = channel
-        self.base = requests.common(extra)
-        self._numbers = itertools.count(1)
-        self._background: set[asyncio.Task[None]] = set()
+    base: CIMultiDict[str]
 
     @property
     def name(self) -> str:
-        """Host and port, for messages."""
-        return self.channel.name
+        """What to call the server in messages."""
 
     def number(self) -> int:
         """The next request id."""
-        return next(self._numbers)
 
     async def ask(
         self,
+        peer: Peer,
         number: int,
         headers: CIMultiDict[str],
         body: bytes,
-        limit: tuple[int, str],
+        *,
+        limit: Limit,
         hear: Hear | None = None,
-    ) -> tuple[int, wire.Message | None, aiohttp.ClientResponse]:
-        """POST a request; the status, the answer (None: not 2xx and no JSON-RPC) and the response, which is read.
+    ) -> Answer:
+        """Send a request and wait for its answer. The time limit is the caller's. Raises Broken."""
 
-        `limit` is the most bytes of an answer or event, and the setting to name. Raises Broken.
-        """
-        response = await self.channel.send("POST", headers, body)
-        return await self.receive(response, number, limit, hear)
+    async def tell(self, peer: Peer, method: str, body: bytes, *, seconds: float = ...) -> Broken | None:
+        """Send what has no answer. Bounded; a failure is returned, not raised."""
 
-    async def receive(
-        self, response: aiohttp.ClientResponse, number: int, limit: tuple[int, str], hear: Hear | None
-    ) -> tuple[int, wire.Message | None, aiohttp.ClientResponse]:
-        """The rest of `ask`, for a response that is there already."""
-        status = response.status
-        try:
-            if not 200 <= status < 300:
-                return status, await self._refusal(response, number), response
-            if _content_type(response) == "application/json":
-                body = await self.channel.read(response, *limit)
-                found = await self._among(body, number, hear, strict=True)
-                if found is None and body.lstrip(_BLANK)[:1] not in {b"{", b"["}:
-                    found = await self._whole_stream(body, number, limit, hear)
-            else:
-                found = await self._stream(response, number, limit, hear)
-        except BaseException:
-            response.close()
-            raise
-        if found is None:
-            kind = _content_type(response) or "no content type"
-            if status == 202:
-                raise malformed(self.name, "HTTP 202 to a request, and so without an answer")
-            raise malformed(self.name, f"a body ({kind}) that is not the JSON-RPC answer to the request")
-        return status, found, response
-
-    async def _refusal(self, response: aiohttp.ClientResponse, number: int) -> wire.Message | None:
-        try:
-            body = await self.channel.read(response, ERROR_BODY_LIMIT, "an error's body")
-        except Broken:
-            return None
-        messages = wire.parse(body)
-        if isinstance(messages, str):
-            return None
-        for message in messages:
-            if message.error and bytes(message.id) in {b"", b"null", b"%d" % number, b'"%d"' % number}:
-                return message
-        return None
-
-    async def _among(self, data: bytes, number: int, hear: Hear | None, *, strict: bool) -> wire.Message | None:
-        """The answer in one body or event; everything else in it is heard."""
-        messages = wire.parse(data)
-        if isinstance(messages, str):
-            if strict and data.lstrip(_BLANK)[:1] in {b"{", b"["}:
-                raise malformed(self.name, messages)
-            return None
-        found: wire.Message | None = None
-        for message in messages:
-            if not message.is_response:
-                if hear is not None:
-                    await hear(message, data)
-                continue
-            ident = bytes(message.id)
-            mine = ident == b"%d" % number or (message.error and ident in {b"", b"null"})
-            if mine and found is None:
-                if not message.result and not message.error:
-                    raise malformed(self.name, "a response that has neither result nor error")
-                found = message
-            elif strict and not mine:
-                raise malformed(
-                    self.name, f"the answer to another request (id {ident[:40].decode('utf-8', 'replace')})"
-                )
-        return found
-
-    async def _whole_stream(
-        self, body: bytes, number: int, limit: tuple[int, str], hear: Hear | None
-    ) -> wire.Message | None:
-        parser = SseParser(limit[0])
-        for data in parser.feed(body) + parser.end():
-            found = await self._among(data, number, hear, strict=False)
-            if found is not None:
-                return found
-        return None
-
-    async def _stream(
-        self, response: aiohttp.ClientResponse, number: int, limit: tuple[int, str], hear: Hear | None
-    ) -> wire.Message | None:
-        parser = SseParser(limit[0])
-        content = response.content
-        started = False
-        try:
-            while chunk := await content.readany():
-                if not started and (begun := chunk.lstrip(_BLANK)):
-                    started = True
-                    if begun[:1] in {b"{", b"["}:
-                        body = await self.channel.read(response, *limit, begun=begun)
-                        return await self._among(body, number, hear, strict=True)
-                    chunk = begun
-                for data in parser.feed(chunk):
-                    found = await self._among(data, number, hear, strict=False)
-                    if found is not None:
-                        self.channel.finish(response)
-                        return found
-                if parser.too_long:
-                    raise too_large(self.name, *limit)
-        except (aiohttp.ClientError, OSError) as error:
-            raise CutError(self.channel.broken(error), parser.last_id, _seconds(parser.retry)) from error
-        for data in parser.end():
-            found = await self._among(data, number, hear, strict=False)
-            if found is not None:
-                return found
-        if _content_type(response) != "text/event-stream":
-            return None
-        broken = malformed(self.name, "an event stream that ended without the answer")
-        raise CutError(broken, parser.last_id, _seconds(parser.retry))
-
-    async def tell(self, peer: Peer, method: str, body: bytes, *, seconds: float = _TELL_SECONDS) -> Broken | None:
-        """POST what has no answer (a notification, an answer of ours). Bounded; a failure is returned, not raised."""
-        try:
-            async with asyncio.timeout(seconds):
-                response = await self.channel.send("POST", requests.for_peer(self.base, peer, method), body)
-                try:
-                    if not 200 <= response.status < 300:
-                        return refused_status(self.name, response.status)
-                finally:
-                    self.channel.finish(response)
-        except Broken as broken:
-            return broken
-        except TimeoutError:
-            return malformed(self.name, "nothing to a notification")
-        return None
-
-    async def serve(self, peer: Peer, message: wire.Message) -> str | None:
-        """Answer a legacy server's request: ping is answered, all else refused. The refused method, if it was."""
-        if peer.era is not Era.LEGACY:
-            return None  # a modern server must not ask over the wire
-        ident = bytes(message.id)
-        if message.method == "ping":
-            await self.tell(peer, message.method, wire.answer(ident, b"{}"))
-            return None
-        why = f"{message.method} is not served: this gateway does not pass servers' requests on to its clients"
-        await self.tell(peer, message.method, wire.refusal(ident, _METHOD_NOT_FOUND, why))
-        return message.method
+    def cancels_by_leaving(self, peer: Peer) -> bool:
+        """Whether the server takes an abandoned `ask` for a cancellation."""
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something bounded without anybody waiting. Beyond a limit it is left out."""
-        if len(self._background) >= _MAX_BACKGROUND:
+
+    async def leave(self, peer: Peer) -> None:
+        """Say good-bye. Bounded, never fails."""
+
+    async def close(self) -> None:
+        """End every task and connection."""
+
+
+async def serve(line: Line, peer: Peer, message: wire.Message) -> str | None:
+    """Answer a legacy server's request: ping is answered, all else refused. The refused method, if it was."""
+    if peer.era is not Era.LEGACY:
+        return None  # a modern server must not ask over the wire
+    ident = bytes(message.id)
+    if message.method == "ping":
+        await line.tell(peer, message.method, wire.answer(ident, b"{}"))
+        return None
+    why = f"{message.method} is not served: this gateway does not pass servers' requests on to its clients"
+    await line.tell(peer, message.method, wire.refusal(ident, _METHOD_NOT_FOUND, why))
+    return message.method
+
+
+class Background:
+    """A bounded set of tasks that nobody waits for, until it is closed."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        """Start it, or drop it if too much is going on already."""
+        if len(self._tasks) >= _MAX_BACKGROUND:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(_ignoring(work))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End background tasks and the channel."""
-        tasks = list(self._background)
+        """Cancel all and wait for them."""
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.channel.close()
 
 
 async def _ignoring(work: Coroutine[Any, Any, object]) -> None:
     await work
 
 
-def _content_type(response: aiohttp.ClientResponse) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+def refused_status(name: str, status: int, location: str | None = None) -> Broken:
+    """What an HTTP status without a JSON-RPC answer means to a caller. 4xx: the request was not executed."""
+    if 300 <= status < 400:
+        where = f" to {location[:200]!r}" if location else ""
+        why = f"it redirects{where} (HTTP {status}), and redirects are not followed: name the final URL"
+    elif status in {401, 403}:
+        why = f"it refuses this gateway (HTTP {status}): check the headers that the gateway is to send to it"
+    else:
+        why = f"it answered HTTP {status} without a JSON-RPC message"
+    found = CallFailure(
+        ErrorCode.UPSTREAM_ERROR, f"MCP server {name}: {why}", retryable=status in _RETRYABLE_STATUS, status=status
+    )
+    return Broken(found, executed=status == 408 or (status >= 500 and status != 503))
 
 
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
+def too_large(name: str, limit: int, setting: str) -> Broken:
+    """An answer that was stopped at its limit."""
+    why = f"MCP server {name}: its answer is larger than {limit} bytes ({setting})"
+    return Broken(CallFailure(ErrorCode.RESPONSE_TOO_LARGE, why), executed=True)
+
+
+def malformed(name: str, why: str) -> Broken:
+    """An answer that is not what MCP says."""
+    return Broken(failure(f"it answered with {why}", name), executed=True)
+
+
+def failure(why: str, name: str, *, retryable: bool = False) -> CallFailure:
+    """A server's fault, with its name in front."""
+    return CallFailure(ErrorCode.UPSTREAM_ERROR, f"MCP server {name}: {why}", retryable=retryable)

@@ -14,8 +14,7 @@ import msgspec
 
 from arion_tds.backends.mcp import era, requests, wire
 from arion_tds.backends.mcp.era import Peer
-from arion_tds.backends.mcp.http import Broken, malformed, refused_status
-from arion_tds.backends.mcp.line import Hear, Line
+from arion_tds.backends.mcp.line import Broken, Hear, Limit, Line, malformed, refused_status
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.model.problem import Problem
 from arion_tds.model.result import ErrorCode
@@ -108,16 +107,17 @@ class _Refusal:
     broken: Broken
 
 
-async def _page(line: Line, peer: Peer, cursor: str | None, limit: tuple[int, str], hear: Hear) -> _Page | _Refusal:
+async def _page(line: Line, peer: Peer, cursor: str | None, limit: Limit, hear: Hear) -> _Page | _Refusal:
     number = line.number()
     further = b"" if cursor is None else b'"cursor":' + wire.encode(cursor)
     headers = requests.for_peer(line.base, peer, "tools/list")
     headers["accept-encoding"] = "gzip, deflate"
     body = wire.request(number, "tools/list", requests.plain_params(peer, further))
-    status, message, response = await line.ask(number, headers, body, limit, hear)
+    answer = await line.ask(peer, number, headers, body, limit=limit, hear=hear)
+    message = answer.message
     if message is None:
-        broken = refused_status(line.name, status, response.headers.get("location"))
-    elif message.error or status >= 300:
+        broken = refused_status(line.name, answer.status, answer.headers.get("location"))
+    elif message.error or answer.status >= 300:
         error = wire.error_of(message.error)
         said = error if isinstance(error, str) else f"error {error.code} ({error.message[:200]})"
         broken = malformed(line.name, f"{said} to tools/list")
@@ -126,7 +126,7 @@ async def _page(line: Line, peer: Peer, cursor: str | None, limit: tuple[int, st
         if not isinstance(page, str):
             return page
         raise malformed(line.name, page)
-    return _Refusal(era.stale(peer, status, message), broken)
+    return _Refusal(era.stale(peer, answer.status, message), broken)
 
 
 def _read(result: msgspec.Raw) -> _Page | str:

@@ -13,8 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 
 from arion_tds.backends.mcp.address import DEFAULT_ADDRESSES, AddressPolicy
 from arion_tds.backends.mcp.connection import Upstream, UpstreamStatus
+from arion_tds.backends.mcp.http import Channel
 from arion_tds.backends.mcp.listing import Listing
 from arion_tds.backends.mcp.settings import DEFAULT_SETTINGS, UpstreamSettings
+from arion_tds.backends.mcp.stdio import StdioLine, StdioServer
+from arion_tds.backends.mcp.streamable import HttpLine
 from arion_tds.model.backend import McpBackend
 from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed
@@ -22,10 +25,14 @@ from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError,
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamsSettings:
-    """`servers` holds settings by URL, `default` those of all others; `addresses` says where these may be."""
+    """`servers` holds settings by URL, `default` those of all others; `addresses` says where these may be.
+
+    `processes` are local servers by the key that tools name them by (`stdio:NAME`).
+    """
 
     default: UpstreamSettings = DEFAULT_SETTINGS
     servers: Mapping[str, UpstreamSettings] = dataclasses.field(default_factory=dict)
+    processes: Mapping[str, StdioServer] = dataclasses.field(default_factory=dict)
     addresses: AddressPolicy = DEFAULT_ADDRESSES
     max_servers: int = 1024
 
@@ -52,15 +59,28 @@ class Upstreams:
                 why = f"{self._settings.max_servers} MCP servers are in use already (max_servers)"
                 return CallFailure(ErrorCode.OVERFLOW, why, retryable=True)
             self._let_go(idle.url)
+        made = self._made(url)
+        if isinstance(made, Upstream):
+            self._upstreams[url] = made
+        return made
+
+    def _made(self, url: str) -> Upstream | CallFailure:
         settings = self._settings.servers.get(url, self._settings.default)
+        process = self._settings.processes.get(url)
+        if process is not None:
+            return Upstream(
+                url, settings, clock=self._clock, line=lambda made: StdioLine(url, process, made.forget, made.hear)
+            )
+        if not url.startswith(("http:", "https:")):
+            why = f"MCP server {url}: no such process in the config; URLs start with http: or https:"
+            return CallFailure(ErrorCode.UPSTREAM_ERROR, why)
         try:
             tls = self._context(settings) if url.startswith("https:") else None
         except (OSError, ssl.SSLError) as error:
             why = f"the TLS files for MCP server {url} cannot be used: {error}"
             return CallFailure(ErrorCode.UPSTREAM_ERROR, why)
-        made = Upstream(url, settings, clock=self._clock, policy=self._settings.addresses, tls=tls)
-        self._upstreams[url] = made
-        return made
+        channel = Channel(url, settings, self._settings.addresses, tls)
+        return Upstream(url, settings, clock=self._clock, line=lambda _: HttpLine(channel, settings.headers))
 
     def _context(self, settings: UpstreamSettings) -> ssl.SSLContext:
         """Servers with the same files share a context: loading the CAs takes tens of milliseconds."""

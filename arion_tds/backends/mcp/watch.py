@@ -21,8 +21,9 @@ import msgspec
 from arion_tds.backends.mcp import era, requests, wire
 from arion_tds.backends.mcp.connection import Upstream
 from arion_tds.backends.mcp.era import Era, Peer
-from arion_tds.backends.mcp.http import Broken
+from arion_tds.backends.mcp.line import Broken
 from arion_tds.backends.mcp.sse import SseParser
+from arion_tds.backends.mcp.streamable import HttpLine
 
 _MAX_FRAME: Final = 1 << 20
 _OPEN_SECONDS: Final = 15.0
@@ -62,6 +63,7 @@ class Watch:
     def __init__(self, upstream: Upstream, changed: Callable[[], None], rng: random.Random) -> None:
         """`changed` is called in the event loop, and must not block. `rng` spreads reconnects."""
         self._upstream = upstream
+        self._line = upstream.line if isinstance(upstream.line, HttpLine) else None
         self._changed = changed
         self._rng = rng
         self._opened = 0
@@ -78,9 +80,11 @@ class Watch:
         self._upstream.changed = self._changed
         self._upstream.replaced = self._leave
         try:
+            while self._line is None:  # a local process announces on the one stream that there is
+                await asyncio.Event().wait()
             while True:
                 begun = loop.time()
-                end = await self._once()
+                end = await self._once(self._line)
                 self.listening = False
                 if end is _End.UNSUPPORTED:
                     await asyncio.sleep(settings.watch_recheck)
@@ -93,9 +97,8 @@ class Watch:
             self.listening = False
             self._upstream.changed = self._upstream.replaced = None
 
-    async def _once(self) -> _End:
+    async def _once(self, line: HttpLine) -> _End:
         """One stream from opening to end."""
-        line = self._upstream.line
         number = line.number()
         stale, self._stale = self._stale, None
         try:
@@ -105,13 +108,13 @@ class Watch:
                 else:
                     peer = await self._upstream.agreed(stale[0], session_only=stale[1] is era.Stale.SESSION)
                     self._remade = peer.number
-                response = await self._open(peer, number)
+                response = await _open(line, peer, number)
         except (Broken, TimeoutError):
             return _End.LOST
         self._response = response
         try:
             if response.status != 200:
-                return await self._not_opened(peer, response, number)
+                return await self._not_opened(line, peer, response, number)
             if response.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
                 return _End.UNSUPPORTED
             if peer.era is Era.LEGACY:
@@ -126,31 +129,19 @@ class Watch:
         if self._response is not None:
             self._response.close()
 
-    async def _open(self, peer: Peer, number: int) -> aiohttp.ClientResponse:
-        line = self._upstream.line
-        if peer.era is Era.MODERN:
-            body = wire.request(number, _LISTEN, requests.plain_params(peer, _WANTED))
-            return await line.channel.send("POST", requests.for_peer(line.base, peer, _LISTEN), body)
-        sent = requests.for_peer(line.base, peer, "")
-        del sent["content-type"]
-        sent["accept"] = "text/event-stream"
-        return await line.channel.send("GET", sent)
-
-    async def _not_opened(self, peer: Peer, response: aiohttp.ClientResponse, number: int) -> _End:
+    async def _not_opened(self, line: HttpLine, peer: Peer, response: aiohttp.ClientResponse, number: int) -> _End:
         status = response.status
         if status == 405 or status in {401, 403, 406, 501}:
             return _End.UNSUPPORTED
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
-                _, message, _ = await self._upstream.line.receive(
-                    response, number, (_MAX_FRAME, "a watch's limit"), None
-                )
+                answer = await line.receive(response, number, (_MAX_FRAME, "a watch's limit"), None)
         except (Broken, TimeoutError):
             return _End.LOST
-        stale = era.stale(peer, status, message)
+        stale = era.stale(peer, status, answer.message)
         # Refused again right after a new session: this server says 404 where it means that it has no stream.
         fresh = peer.number == self._remade
-        if not fresh and (stale is era.Stale.SESSION or (stale is era.Stale.ERA and message is not None)):
+        if not fresh and (stale is era.Stale.SESSION or (stale is era.Stale.ERA and answer.message is not None)):
             self._stale = (peer, stale)
             return _End.LOST
         return _End.UNSUPPORTED if 400 <= status < 500 and status != 429 else _End.LOST
@@ -192,3 +183,13 @@ class Watch:
         self._opened += 1
         if self._opened > 1:
             self._changed()
+
+
+async def _open(line: HttpLine, peer: Peer, number: int) -> aiohttp.ClientResponse:
+    if peer.era is Era.MODERN:
+        body = wire.request(number, _LISTEN, requests.plain_params(peer, _WANTED))
+        return await line.channel.send("POST", requests.for_peer(line.base, peer, _LISTEN), body)
+    sent = requests.for_peer(line.base, peer, "")
+    del sent["content-type"]
+    sent["accept"] = "text/event-stream"
+    return await line.channel.send("GET", sent)

@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from mcp_scripted import Scripted
 
+from arion_tds.backends.mcp.address import DEFAULT_ADDRESSES
 from arion_tds.backends.mcp.connection import Upstream
+from arion_tds.backends.mcp.http import Channel
 from arion_tds.backends.mcp.settings import UpstreamSettings
+from arion_tds.backends.mcp.streamable import HttpLine
 
 Connect = Callable[..., Upstream]
 
@@ -44,7 +47,9 @@ async def connect(
 
         def made(to: Scripted | str, **settings: object) -> Upstream:
             url = to if isinstance(to, str) else to.url
-            upstream = Upstream(url, UpstreamSettings(**settings), clock=lambda: 100.0)  # type: ignore[arg-type]
+            given = UpstreamSettings(**settings)  # type: ignore[arg-type]
+            channel = Channel(url, given, DEFAULT_ADDRESSES, None)
+            upstream = Upstream(url, given, clock=lambda: 100.0, line=lambda _: HttpLine(channel, given.headers))
             stack.push_async_callback(upstream.close)
             return upstream
 
