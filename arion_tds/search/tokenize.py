@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import unicodedata
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -138,6 +137,8 @@ class _Words(dict[bytes, "str | tuple[str, ...]"]):
         self.spoken_older: dict[str, str] = {}
 
     def __missing__(self, chunk: bytes) -> str | tuple[str, ...]:
+        if len(chunk) > 4 and chunk.isdigit():  # the number of something: met once, not worth a place
+            return chunk.decode()
         value = self.older.get(chunk)
         if value is not None:
             terms = (value,) if isinstance(value, str) else value
@@ -193,9 +194,7 @@ def document(tool: Tool) -> Document:
     named = _chunks(tool.name, MAX_NAME_BYTES)
     described = _chunks(f"{tool.namespace} {tool.description}", MAX_DESCRIPTION_BYTES)
     fields = _chunks(" ".join(texts), MAX_PARAMETER_BYTES), _chunks(" ".join(labels), MAX_DESCRIPTION_BYTES)
-    terms = _weigh(_words.get, *fields, described, named)
-    if None in terms:  # a chunk not seen before: __getitem__ learns it, but costs a quarter more
-        terms = _weigh(_words.__getitem__, *fields, described, named)
+    terms = _weigh(*fields, described, named)
     local = fold(tool.name)
     if len(named) > 1:
         joined = _stem(local)  # `create_issue` is also typed `createissue`
@@ -208,18 +207,18 @@ def document(tool: Tool) -> Document:
         for term in compound:
             terms[term] = terms.get(term, 0) + weight
     terms.pop("", None)
-    if max(terms.values(), default=0) > MAX_WEIGHT:
+    length = sum(terms.values())
+    if length > MAX_WEIGHT and max(terms.values()) > MAX_WEIGHT:
         terms = {term: min(weight, MAX_WEIGHT) for term, weight in terms.items()}
-    return Document(terms, sum(terms.values()), _names(tool, local))
+        length = sum(terms.values())
+    return Document(terms, length, _names(tool, local))
 
 
-def _weigh(
-    word: Callable[[bytes], Any], texts: list[bytes], labels: list[bytes], described: list[bytes], named: list[bytes]
-) -> dict[Any, int]:
-    """Quarters of weight by what `word` says of a chunk: a term, "", several terms (added up later: they are few)."""
+def _weigh(texts: list[bytes], labels: list[bytes], described: list[bytes], named: list[bytes]) -> dict[Any, int]:
+    """Quarters of weight by what the cache says of a chunk: a term, "", several terms (taken apart later: few)."""
     weights: dict[Any, int] = {}
     # Four loops that differ in a number: one loop over the numbers costs a third more, and every tool passes here.
-    have = weights.get
+    have, word = weights.get, _words.__getitem__
     for term in map(word, texts):
         weights[term] = have(term, 0) + 1
     for term in map(word, labels):
