@@ -1,24 +1,69 @@
-"""`arion-tds check -c gateway.yaml`: judge a config without starting anything; every mistake at once, with its path."""
+"""`arion-tds check [-c gateway.yaml] [DOCUMENT …]`: judge a config, control-plane documents, or both, offline."""
 
 from __future__ import annotations
 
 import argparse
+import pathlib
+import sys
 
+from arion_tds import offline
 from arion_tds.config import judging
+from arion_tds.config.judging import Config
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("check", help="judge a config and say every mistake")
-    parser.add_argument("-c", "--config", required=True, metavar="FILE", help="gateway.yaml")
-    parser.set_defaults(run=run)
+    parser = commands.add_parser("check", help="judge a config or control-plane documents and say every mistake")
+    parser.add_argument("-c", "--config", metavar="FILE", help="gateway.yaml; documents are then judged by its rules")
+    parser.add_argument("documents", nargs="*", metavar="DOCUMENT", help="files or folders of arion-ctl documents")
+    parser.set_defaults(run=run, usage=parser.error)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Print what is wrong (status 1) or a line that all is well (status 0)."""
-    loaded = judging.load(chosen.config)
-    for warning in loaded.warnings:
-        print(f"warning: {warning}")
-    listeners = len(loaded.file.listeners)
-    print(f"{chosen.config}: good: {listeners} listener{'s' if listeners > 1 else ''}")
-    return 0
+    if chosen.config is None and not chosen.documents:
+        chosen.usage("name a config (-c FILE), documents, or both")
+    world = offline.World()
+    if chosen.config is not None:
+        loaded = judging.load(chosen.config)
+        for warning in loaded.warnings:
+            print(f"warning: {warning}")
+        listeners = len(loaded.file.listeners)
+        print(f"{chosen.config}: good: {listeners} listener{'s' if listeners > 1 else ''}")
+        world = _world(loaded)
+    judged = offline.judge(_files(chosen.documents), world)
+    for one in judged:
+        for problem in one.problems:
+            print(f"{one.where}: {one.name + ': ' if one.name else ''}{problem}", file=sys.stderr)
+        for warning in one.warnings:
+            print(f"{one.where}: warning: {warning}")
+        if not one.problems:
+            print(f"{one.where}: {one.name}: good" + (f", {one.tools} tools" if one.tools > 1 else ""))
+    return 1 if any(one.problems for one in judged) else 0
+
+
+def _world(config: Config) -> offline.World:
+    scopes = [
+        (gateway.scope, listener.tool_names, gateway.code_mode is not None)
+        for gateway, listener in zip(config.gateways, config.file.listeners, strict=True)
+        if gateway.scope is not None
+    ]
+    return offline.World(
+        rules=judging.delivered_rules(config.file.data_sources),
+        limits=config.file.openapi.settings(),
+        output=config.file.openapi.output,
+        naming={scope: naming for scope, naming, _ in scopes},
+        code_mode=frozenset(scope for scope, _, code in scopes if code),
+        clusters=frozenset(cluster.name for cluster in config.file.clusters),
+    )
+
+
+def _files(named: list[str]) -> list[pathlib.Path]:
+    found: list[pathlib.Path] = []
+    for name in named:
+        path = pathlib.Path(name)
+        if path.is_dir():
+            found += sorted(one for one in path.rglob("*") if one.suffix in {".yaml", ".yml", ".json"})
+        else:
+            found.append(path)
+    return found

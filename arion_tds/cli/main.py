@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 import arion_tds
-from arion_tds.cli import check, serve
+from arion_tds.cli import check, openapi, serve
 from arion_tds.errors import BindError, ConfigError
 
-_COMMANDS = (serve, check)
+_COMMANDS = (serve, check, openapi)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
