@@ -18,7 +18,9 @@ from arion_tds.openapi.schemas import Converter
 from arion_tds.openapi.text import clean
 from arion_tds.openapi.value import Json
 
-_PATCHES: Final = ("patch+json", "json-patch", "merge-patch", "strategic-merge", "apply-patch")
+_PATCHES: Final = ("merge-patch+json", "json-patch", "patch+json")
+"""Patch types come last, and first of them the one whose body is any JSON object."""
+
 _EXACT: Final[dict[str, tuple[int, BodyKind]]] = {
     "application/json": (0, "json"),
     "application/x-www-form-urlencoded": (2, "form"),
@@ -95,11 +97,11 @@ def _rank(media: str) -> tuple[int, BodyKind] | None:
     if exact is not None:
         return exact
     if sub == "json" or sub.endswith("+json") or media == "application/*":
-        return (8 if any(word in sub for word in _PATCHES) else 1), "json"
+        return next((8 + n for n, word in enumerate(_PATCHES) if word in sub), 1), "json"
     if main in _BINARY_MAINS:
         return 7, "binary"
     if main == "text" and sub not in ("xml", "*"):
-        return 9, "text"
+        return 12, "text"
     return None
 
 
@@ -222,7 +224,7 @@ class _Shape:
         return Field(
             argument=name,
             name=name,
-            style=style if self._kind == "form" else "",
+            style=style,
             explode=explode if isinstance(explode, bool) else style in ("form", ""),
             content_type=content_type if self._kind == "multipart" else "",
             json="json" in content_type,

@@ -152,7 +152,7 @@ class Walk:
             if use is _Use.COPY:
                 out[key] = value
             elif use is _Use.TEXT:
-                text = clean(value, self.converter.limits.max_description_chars)
+                text = "" if self.converter.bare else clean(value, self.converter.limits.max_description_chars)
                 if text:
                     out[key] = text
             elif use is _Use.OWN:

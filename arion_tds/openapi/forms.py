@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 from arion_tds.openapi import serialize
 from arion_tds.openapi.binding import Body, Field
@@ -84,8 +84,11 @@ def multipart(value: Json, fields: dict[str, Field], content_type: str) -> tuple
         field = fields.get(name) or Field(name, name)
         if item is None:
             continue
-        many = item if type(item) is list and not field.json else [item]
-        parts.extend([_part(field, one) for one in many])
+        if field.style and type(item) in (dict, list):
+            parts.extend(_styled(field, item))
+        else:
+            many = item if type(item) is list and not field.json else [item]
+            parts.extend([_part(field, one) for one in many])
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
@@ -93,6 +96,14 @@ def multipart(value: Json, fields: dict[str, Field], content_type: str) -> tuple
     edge = b"--" + boundary.encode()
     body = b"".join([edge + b"\r\n" + part + b"\r\n" for part in parts]) + edge + b"--\r\n"
     return body, f"{content_type}; boundary={boundary}"
+
+
+def _styled(field: Field, value: Json) -> list[bytes]:
+    """Parts of a list or object whose encoding names a style: the pairs that a query would have, not encoded."""
+    out: list[str] = []
+    serialize.pairs(_plus(field.name), field.style, value, out, _plus, explode=field.explode, indexed=True)
+    pairs = [pair.partition("=")[::2] for pair in out]
+    return [_part(Field("", unquote_plus(name)), unquote_plus(text)) for name, text in pairs]
 
 
 def _part(field: Field, value: Json) -> bytes:

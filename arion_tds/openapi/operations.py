@@ -22,7 +22,7 @@ from arion_tds.openapi.binding import Binding, Body, Parameter
 from arion_tds.openapi.limits import Limits
 from arion_tds.openapi.parameters import Argument, Reader
 from arion_tds.openapi.refs import Document, Key, Unusable, escape
-from arion_tds.openapi.schemas import Converter
+from arion_tds.openapi.schemas import Converter, TooLarge
 from arion_tds.openapi.text import clean
 from arion_tds.openapi.value import Json
 from arion_tds.schema import EMPTY_OBJECT, Schema
@@ -70,6 +70,7 @@ class Builder:
     def __init__(self, document: Document, source: OpenApiSource, limits: Limits, wanted: str) -> None:
         """`wanted` is what becomes of response schemas: loose, strict or off."""
         self.requests = Converter(document, limits, response=False)
+        self._bare = Converter(document, limits, response=False, bare=True)
         self.responses = (
             None if wanted == "off" else Converter(document, limits, response=True, loose=wanted == "loose")
         )
@@ -141,19 +142,31 @@ class Builder:
         if inputs.required:
             root["required"] = inputs.required
         root["additionalProperties"] = False
-        defs = self.requests.closure(inputs.refs, where, limit)
-        if defs:
-            root["$defs"] = defs
-        text = _encode(root)
+        try:
+            text = _encode(self._with_defs(root, self.requests, inputs, where))
+        except TooLarge:
+            text = b""
+        if (not text or len(text) > self._limits.warn_input_schema_bytes) and inputs.refs:
+            text = _encode(self._with_defs(root, self._bare, inputs, where))
+            why = f"input schema is large: descriptions in its $defs are left out, {len(text)} bytes remain"
+            self.requests.warn(where, why)
         if len(text) > limit:
-            raise Unusable(where, f"input schema of {len(text)} bytes is too large "
-                                  f"{self._limits.named('max_input_schema_bytes')}")  # fmt: skip
+            raise Unusable(
+                where,
+                f"input schema of {len(text)} bytes is too large {self._limits.named('max_input_schema_bytes')}",
+            )
         problem = json_schema.check(root)
         if problem is not None:
             raise Unusable(where, f"input schema is {problem}")
-        if len(text) > self._limits.warn_input_schema_bytes:
-            self.requests.warn(where, f"input schema has {len(text)} bytes: many for a model")
         return Schema(text)
+
+    def _with_defs(self, root: dict[str, Json], converter: Converter, inputs: _Inputs, where: str) -> dict[str, Json]:
+        """`root` with the `$defs` that its references need, in place of those it has."""
+        root.pop("$defs", None)
+        defs = converter.closure(inputs.refs, where, self._limits.max_input_schema_bytes)
+        if defs:
+            root["$defs"] = defs
+        return root
 
     def _binding(self, operation: Operation, inputs: _Inputs, accept: str) -> Binding:
         path, _, _ = operation.path.partition("#")

@@ -63,7 +63,7 @@ def _add(
 ) -> None:
     if parameter.location == "query":
         serialize.query(parameter, value, query)
-    elif value is None and not parameter.json:
+    elif value in (None, [], {}) and not parameter.json:
         return
     elif parameter.location == "header":
         headers.append((parameter.wire, serialize.header(parameter, value)))

@@ -42,17 +42,22 @@ class TooLarge(Unusable):
 class Converter:
     """All components of one document in one direction, converted when first needed. One expansion, one thread."""
 
-    def __init__(self, document: Document, limits: Limits, *, response: bool, loose: bool = False) -> None:
-        """`response` drops writeOnly instead of readOnly properties; `loose` loosens what the document demands."""
+    def __init__(
+        self, document: Document, limits: Limits, *, response: bool, loose: bool = False, bare: bool = False
+    ) -> None:
+        """`response` drops writeOnly instead of readOnly properties; `loose` loosens what the document demands.
+
+        `bare` leaves out titles and descriptions: names are the same as without it, so closures can be exchanged.
+        """
         self.document = document
         self.limits = limits
         self.response = response
         self.loose = loose
+        self.bare = bare
         self.warnings: dict[Problem, None] = {}
         self.family = discriminator.Family(document)
         self._components: dict[Key, Component | Problem] = {}
         self._names: dict[Key, str] = {}
-        self._taken: dict[str, Key] = {}
         self._targets: dict[str, str] = {}
         self._patterns: dict[str, bool] = {}
         self._sound: set[Key] = set()
@@ -79,7 +84,7 @@ class Converter:
         return self.document.resolve("#" + _quote(at), at)[1]
 
     def name(self, key: Key) -> str:
-        """The `$defs` name of a component: its last token where that is plain, unique and a component's own name."""
+        """The `$defs` name of a component: its own where that is plain. It does not depend on what was named before."""
         known = self._names.get(key)
         if known is not None:
             return known
@@ -87,12 +92,13 @@ class Converter:
         last = tokens[-1].replace("~1", "/").replace("~0", "~")
         name = _NOT_IN_NAMES.sub("_", last)
         inside = not (len(tokens) == 4 and tokens[1:3] == ["components", "schemas"])
+        odd = inside or name != last or not name
         if key.base:
             name += "-base"
-        if inside or not name or name.removesuffix("-base") != last or name in self._taken:
+            odd = odd or name in self.document.section("components", "schemas")
+        if odd:
             name = f"{name}_{hashlib.sha1(str(key).encode(), usedforsecurity=False).hexdigest()[:6]}"
         self._names[key] = name
-        self._taken[name] = key
         return name
 
     def component(self, key: Key) -> Component:
@@ -124,7 +130,7 @@ class Converter:
             found = self.component(key)
             size += found.size + len(found.name) + 4
             if size > max_bytes:
-                raise TooLarge(where, f"schema with all it refers to is larger than {max_bytes} bytes")
+                raise TooLarge(where, f"schema with all it refers to is larger than its limit of {max_bytes} bytes")
             if len(seen) > self.limits.max_schema_components:
                 raise TooLarge(
                     where, f"schema refers to too many components {self.limits.named('max_schema_components')}"
