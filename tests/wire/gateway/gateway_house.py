@@ -28,10 +28,11 @@ BOUND: Final = 10.0
 Spec = dict[str, Any]
 
 
-def settings(control_plane: str, backend: str, listeners: Sequence[Spec], **more: Any) -> Spec:
+def settings(address: str, backend: str, listeners: Sequence[Spec], **more: Any) -> Spec:
     """A config as the file would hold it; every port is 0."""
+    plane = {"address": address, "backoff_base": "20ms", "backoff_max": "50ms"}
     return {
-        "control_plane": {"address": control_plane, "backoff_base": "20ms", "backoff_max": "50ms"},
+        "control_plane": {**plane, **more.pop("control_plane", {})},
         "admin": {"address": "127.0.0.1:0"},
         "listeners": list(listeners),
         "clusters": [{"name": "echo", "endpoints": [backend]}],
@@ -195,6 +196,31 @@ class House:
         assert (problem["state"], problem["version"]) == ("rejected", version)
         assert why in problem["reason"]
         return nack
+
+    async def cut(self) -> None:
+        """End the stream, and wait until a new one has been answered for every type."""
+        before = max(stream for stream, _ in self.plane._answers)
+        self.plane.cut()
+        kinds = len(documents.TYPE_URLS)
+        await self._until(
+            lambda: len({answer.type_url for stream, answer in self.plane._answers if stream > before}) == kinds,
+            "every type on a new stream",
+        )
+
+    async def published(self, found: Callable[[], bool]) -> None:
+        """Wait for the publication after which `found` holds."""
+        held = asyncio.Event()
+        stops = [
+            catalog.published.listen(lambda _old, _new: held.set() if found() else None)
+            for catalog in self.gateway.catalogs
+        ]
+        try:
+            async with asyncio.timeout(BOUND):
+                if not found():
+                    await held.wait()
+        finally:
+            for stop in stops:
+                stop()
 
     async def problems(self) -> list[Spec]:
         """What /problems shows."""
