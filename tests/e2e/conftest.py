@@ -1,0 +1,36 @@
+"""The demo as processes, and the Node clients. What tests import stands in e2e_processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e_processes import ROOT, Demo, free_ports
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    """What `make demo` runs, started but not yet ready."""
+    documented = (50051, 50052, 4001, 8080, 8081, 9901)
+    made = Demo(tmp_path, dict(zip(documented, free_ports(len(documented)), strict=True)))
+    made.start_all()
+    yield made
+    for process in made.processes.values():
+        process.kill()
+
+
+@pytest.fixture(scope="session")
+def node() -> Path:
+    """The folder with the commands of tests/e2e/node, Node itself among them; skips when npm cannot install them."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "node_packages.py"), str(ROOT / "tests" / "e2e" / "node")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.skip(f"the Node clients cannot be installed: {done.stderr.strip()[-500:]}")
+    return Path(done.stdout.strip())
