@@ -4,7 +4,7 @@ In: REST requests. Out: JSON that depends on the request alone (no clock, no net
 
     GET  /v1/forecast/{city}?days=3&units=metric      GET  /v1/alerts?region=&severity=
     GET  /v1/current/{city}?units=metric              POST /v1/observations {city, temperature, note?}
-    GET  /v1/climate/{city}/{month}
+    GET  /v1/climate/{city}/{month}                   …   /museum: see sample_museum
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import zlib
 from typing import Any, Final
 
 from aiohttp import web
+
+from control_plane_example import sample_museum
 
 CITIES: Final = {
     "amsterdam": ("Amsterdam", "NL", 10.2),
@@ -43,6 +45,7 @@ def app() -> web.Application:
     made.router.add_get("/v1/climate/{city}/{month}", _climate)
     made.router.add_get("/v1/alerts", _alerts)
     made.router.add_post("/v1/observations", _observe)
+    sample_museum.add_routes(made)
     return made
 
 
