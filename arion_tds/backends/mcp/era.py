@@ -217,6 +217,9 @@ def stale(peer: Peer, status: int, message: wire.Message | None) -> Stale | None
         return Stale.ERA if status in _REFUSALS and not (error is not None and is_modern(status, code)) else None
     if peer.session is not None:
         said = "" if error is None else error.message.lower()
-        if status == 404 or (code in _NO_SESSION and "session" in said):
+        # With HTTP 200 a tool may have run and may speak of sessions of its own: only the protocol's own words count.
+        if status == 404 or (status in _REFUSALS and code in _NO_SESSION and "session" in said):
+            return Stale.SESSION
+        if code == -32001 and said.startswith("session not found"):
             return Stale.SESSION
     return Stale.ERA if status in _REFUSALS and error is None else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 import ssl
 from collections.abc import Callable, Collection, Mapping
 
@@ -18,6 +19,7 @@ from arion_tds.backends.mcp.listing import Listing
 from arion_tds.backends.mcp.settings import DEFAULT_SETTINGS, UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioLine, StdioServer
 from arion_tds.backends.mcp.streamable import HttpLine
+from arion_tds.backends.mcp.watch import Watch
 from arion_tds.model.backend import McpBackend
 from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed
@@ -37,13 +39,29 @@ class UpstreamsSettings:
     max_servers: int = 1024
 
 
+class _Watched:
+    """One server's watch and who hears it."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.listeners: dict[object, Callable[[], None]] = {}
+
+    def tell(self) -> None:
+        for changed in list(self.listeners.values()):
+            changed()
+
+
 class Upstreams:
     """The servers in use. Use from one event loop."""
 
-    def __init__(self, settings: UpstreamsSettings, *, clock: Callable[[], float]) -> None:
-        """`clock`: seconds, shown in `status`."""
+    def __init__(
+        self, settings: UpstreamsSettings, *, clock: Callable[[], float], rng: random.Random | None = None
+    ) -> None:
+        """`clock`: seconds, shown in `status`. `rng` spreads the reconnects of watches."""
         self._settings = settings
         self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - spreads load, keeps no secret
+        self._watched: dict[str, _Watched] = {}
         self._upstreams: dict[str, Upstream] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._tls: dict[tuple[str | None, ...], ssl.SSLContext] = {}
@@ -107,12 +125,42 @@ class Upstreams:
         upstream = self.get(url)
         return upstream if isinstance(upstream, CallFailure) else await upstream.list_tools()
 
+    def watch(self, url: str, changed: Callable[[], None]) -> Callable[[], None] | CallFailure:
+        """Call `changed()` whenever the server announces another tool list, until the returned function is called.
+
+        All who watch a server share one stream. Begin before the first list, so that nothing falls in between.
+        """
+        upstream = self.get(url)
+        if isinstance(upstream, CallFailure):
+            return upstream
+        watched = self._watched.get(url)
+        if watched is None:
+            watched = self._watched[url] = _Watched()
+            watched.task = asyncio.get_running_loop().create_task(Watch(upstream, watched.tell, self._rng).run())
+        token = object()
+        watched.listeners[token] = changed
+
+        def leave() -> None:
+            watched.listeners.pop(token, None)
+            if not watched.listeners and self._watched.get(url) is watched:
+                self._unwatch(url)
+
+        return leave
+
+    def _unwatch(self, url: str) -> None:
+        watched = self._watched.pop(url, None)
+        if watched is not None and watched.task is not None:
+            watched.task.cancel()
+            self._closing.add(watched.task)
+            watched.task.add_done_callback(self._closing.discard)
+
     def keep(self, urls: Collection[str]) -> None:
         """Let go of every server that is not among `urls` (those of the tools and servers now in the catalog)."""
         for url in [each for each in self._upstreams if each not in urls]:
             self._let_go(url)
 
     def _let_go(self, url: str) -> None:
+        self._unwatch(url)
         gone = self._upstreams.pop(url)
         task = asyncio.get_running_loop().create_task(gone.retire())
         self._closing.add(task)
@@ -126,6 +174,8 @@ class Upstreams:
         """Close all at once; returns when every connection and task is gone."""
         upstreams = list(self._upstreams.values())
         self._upstreams.clear()
+        for url in list(self._watched):
+            self._unwatch(url)
         for task in list(self._closing):
             task.cancel()
         await asyncio.gather(*self._closing, *(each.close() for each in upstreams), return_exceptions=True)

@@ -301,12 +301,14 @@ class StdioLine:
         self._closed = True
         self._count_idle(None)
         await self._background.close()
-        child = self._child
-        if child is not None:
-            await _end(child)
-        for owner in list(self._owners):
+        if self._child is not None:
+            await _end(self._child)
+        owners = set(self._owners)
+        if owners:
+            await asyncio.wait(owners, timeout=4 * _GRACE)  # each is ending its process already
+        for owner in owners:
             owner.cancel()
-        await asyncio.gather(*self._owners, return_exceptions=True)
+        await asyncio.gather(*owners, return_exceptions=True)
 
 
 async def _end(child: _Child) -> None:

@@ -93,7 +93,10 @@ class HttpLine:
             sent = requests.for_peer(self.base, peer, "")
             del sent["content-type"]
             sent["last-event-id"] = cut.last_id or ""
-            response = await self.channel.send("GET", sent)
+            try:
+                response = await self.channel.send("GET", sent)
+            except Broken:
+                continue  # restarting, perhaps; the call itself was sent long ago
             if response.status != 200:
                 response.close()
                 break

@@ -1,6 +1,6 @@
 """Listening for a server's announcements that its tool list changed, for as long as somebody wants to know.
 
-In: an `Upstream`. Out: calls of `changed()`. Run in a task by ingest, one per DynamicMcpServer; ends when cancelled.
+In: an `Upstream`. Out: calls of `changed()`. Run in a task by pool, one per server; ends when cancelled.
 
 Before 2026-07-28 announcements come on the stream of a GET (405: there is none), since then on that of
 `subscriptions/listen`. A server that offers neither is asked again now and then, silently. After a stream was lost

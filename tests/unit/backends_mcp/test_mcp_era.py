@@ -83,6 +83,7 @@ SESSIONLESS = Peer(Era.LEGACY, "2025-11-25", 1)
         (SESSION, 200, error(-32001, message="Session not found"), Stale.SESSION),
         (SESSION, 200, error(-32001, message="Request timed out"), None),
         (SESSION, 400, error(-32000, message="Bad Request: No valid session ID provided"), Stale.SESSION),
+        (SESSION, 200, error(-32000, message="No browser session is open"), None),
         (SESSION, 400, error(-32022), Stale.ERA),
         (SESSION, 200, error(-32602), None),
         (SESSIONLESS, 404, None, Stale.ERA),

@@ -110,6 +110,54 @@ async def test_servers_that_left_the_catalog_are_let_go_once_their_calls_are_don
         assert server.of("DELETE")
 
 
+async def test_all_who_watch_a_server_share_one_stream(server: Scripted, made: list[Upstreams]) -> None:
+    upstreams = pool(made)
+    told: list[str] = []
+    both = asyncio.Event()
+    end = asyncio.Event()
+
+    async def announces(asked: Asked) -> Reply:
+        ready = {
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {"notifications": {"toolsListChanged": True}},
+        }
+        changed = {"method": "notifications/tools/list_changed"}
+        response = await asked.stream(ready) if asked.message else await asked.stream()
+        await both.wait()
+        await asked.send(response, changed)
+        await end.wait()
+        return response
+
+    def hears(name: str) -> None:
+        told.append(name)
+        if len(told) == 2:
+            done.set()
+
+    done = asyncio.Event()
+    stream = "subscriptions/listen" if server.era == "modern" else "GET"
+    server.on[stream] = announces
+    first = upstreams.watch(server.url, lambda: hears("first"))
+    second = upstreams.watch(server.url, lambda: hears("second"))
+    await server.until(lambda: bool(server.of(stream)))
+    both.set()
+    async with asyncio.timeout(5):
+        await done.wait()
+    assert sorted(told) == ["first", "second"]
+    assert len(server.of(stream)) == 1
+    assert not isinstance(first, CallFailure)
+    assert not isinstance(second, CallFailure)
+    first()
+    assert len(upstreams._watched) == 1
+    second()
+    second()
+    assert upstreams._watched == {}
+    end.set()
+    await asyncio.gather(*upstreams._closing, return_exceptions=True)
+    upstream = upstreams.get(server.url)
+    assert isinstance(upstream, Upstream)
+    assert not upstream.busy
+
+
 async def test_settings_of_one_server_do_not_touch_another(server: Scripted, made: list[Upstreams]) -> None:
     own = UpstreamSettings(headers=(("x-key", "s3cret"),))
     upstreams = pool(made, servers={server.url: own})
