@@ -33,6 +33,9 @@ MAX_WAITING: Final = 256
 
 _KILL_WAIT: Final = 5.0
 _MAX_FRAME: Final = 256 << 20
+_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
+"""What a worker gets to see of the gateway's environment: no secrets."""
+
 _ALLOWED: Final = ("arion_tds.model.", "arion_tds.openapi.", "arion_tds.schema")
 
 
@@ -162,14 +165,15 @@ class Expander:
             if worker.process.returncode is None:
                 return worker, False
         self._started += 1
-        environment = dict(os.environ)
-        paths = [str(Path(arion_tds.__file__).parent.parent), *filter(None, [environment.get("PYTHONPATH")])]
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        paths = [str(Path(arion_tds.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "arion_tds.openapi.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment,
+            start_new_session=True,  # an interrupt at the terminal is the gateway's to handle
         )
         return _Worker(process), True
 

@@ -9,6 +9,7 @@ A body that is a plain object is flattened: its properties are arguments. Anythi
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Final
 
 from arion_tds.openapi.binding import Body, BodyKind, Field
@@ -34,6 +35,8 @@ _EXACT: Final[dict[str, tuple[int, BodyKind]]] = {
 }
 _BINARY_MAINS: Final = ("image", "audio", "video", "font")
 _PLAIN: Final = frozenset({"type", "properties", "required", "additionalProperties", "title", "description", "default"})
+_TYPED: Final = frozenset({"type", "properties", "items", "enum", "const", "$ref", "allOf", "anyOf", "oneOf"})
+_MEDIA = re.compile(r"[\w.+-]+/[\w.+-]+(?:;[\x20-\x7e]*)?\Z", re.ASCII)
 _FORM_STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 
 
@@ -178,7 +181,8 @@ class _Shape:
     def _form_schema(self, name: str, converted: Json) -> Json:
         """A file part of OpenAPI 3.1 (`contentMediaType` alone) is base64 text too."""
         raw = self._target(self._raw["properties"].get(name), (self._where, name))
-        if self._kind == "multipart" and _is_binary(raw) and isinstance(converted, dict) and "$ref" not in converted:
+        binary = self._kind == "multipart" and _is_binary(raw, self._part_type(name))
+        if binary and isinstance(converted, dict) and "$ref" not in converted:
             return {"type": "string", **converted, "contentEncoding": "base64"}
         return converted
 
@@ -211,11 +215,8 @@ class _Shape:
         return tuple(self._field(name, raw.get(name)) for name in names)
 
     def _field(self, name: str, raw: Json) -> Field:
-        encoding = self._encoding.get(name) if isinstance(self._encoding, dict) else None
-        rule: dict[str, Json] = encoding if isinstance(encoding, dict) else {}
-        content_type = str(rule.get("contentType") or "").split(",")[0].strip()
-        if "*" in content_type or not content_type.isascii() or not content_type.isprintable():
-            content_type = ""
+        rule = self._rule(name)
+        content_type = self._part_type(name)
         target = self._target(raw, (self._where, name))
         items = self._target(target.get("items"), (self._where, name)) if isinstance(target, dict) else None
         style = rule.get("style")
@@ -228,8 +229,18 @@ class _Shape:
             explode=explode if isinstance(explode, bool) else style in ("form", ""),
             content_type=content_type if self._kind == "multipart" else "",
             json="json" in content_type,
-            binary=self._kind == "multipart" and (_is_binary(target) or _is_binary(items)),
+            binary=self._kind == "multipart" and (_is_binary(target, content_type) or _is_binary(items, content_type)),
         )
+
+    def _rule(self, name: str) -> dict[str, Json]:
+        """The Encoding Object of a property."""
+        encoding = self._encoding.get(name) if isinstance(self._encoding, dict) else None
+        return encoding if isinstance(encoding, dict) else {}
+
+    def _part_type(self, name: str) -> str:
+        """The media type that the encoding gives a property, or nothing where it leaves a choice."""
+        media = str(self._rule(name).get("contentType") or "").partition(",")[0].strip()
+        return media if _MEDIA.match(media) else ""
 
     def target(self, node: Json) -> Json:
         """Public face of `_target` for the walk over composed forms."""
@@ -246,12 +257,16 @@ def _is_plain(schema: Json) -> bool:
     )
 
 
-def _is_binary(raw: Json) -> bool:
+def _is_binary(raw: Json, part_type: str) -> bool:
+    """Whether a part is bytes: 3.0's `format: binary`, 3.1's contentMediaType, or no type and a binary media type."""
     if not isinstance(raw, dict):
         return False
     if raw.get("format") == "binary":
         return True
-    return "contentMediaType" in raw and "contentEncoding" not in raw and raw.get("type", "string") == "string"
+    if "contentMediaType" in raw:
+        return "contentEncoding" not in raw and raw.get("type", "string") == "string"
+    kind = _rank(part_type.lower()) if part_type else None
+    return kind is not None and kind[1] == "binary" and not (set(raw) & _TYPED)
 
 
 def _raw_properties(shape: _Shape, raw: Json, depth: int) -> dict[str, Json]:

@@ -25,6 +25,9 @@ from arion_tds.openapi.refs import Document, Unusable, escape
 MAX_LISTED: Final = 20
 """Problems or warnings that are listed; what is beyond is counted."""
 
+MAX_SKIPPED: Final = 200
+"""Skipped operations that are listed; what is beyond is counted."""
+
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 
 
@@ -33,7 +36,7 @@ class Expansion:
     """What became of a source. `problems` not empty: it is rejected, and there are no tools.
 
     `skipped` are operations left out because the source says `skip_unsupported_operations`, each with the reason;
-    `warnings` cost nothing. Every list is capped at 20 with a last entry that counts the rest.
+    `warnings` cost nothing. Every list is capped, with a last entry that counts the rest.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -95,7 +98,7 @@ class _Expanding:
                 self._warnings.append(Problem("/paths", "the document has no operations: the source has no tools"))
         if self._problems:
             return Expansion(warnings=listed(self._warnings), problems=listed(self._problems))
-        return Expansion(tools=tools, skipped=listed(self._unsupported), warnings=listed(self._warnings))
+        return Expansion(tools=tools, skipped=listed(self._unsupported, MAX_SKIPPED), warnings=listed(self._warnings))
 
     def _operations(self) -> list[Operation]:
         """Every operation in document order, those that cannot be served included."""
@@ -120,12 +123,10 @@ class _Expanding:
                 if method in _METHODS
             )
             more = item.get("additionalOperations")
-            for method in more if isinstance(more, dict) else ():
-                self._unsupported.append(
-                    Problem(
-                        f"{where}/additionalOperations/{escape(method)}", f"method {method[:20]!r} is not supported"
-                    )
-                )
+            found.extend(
+                Operation(method, path, node, item, at, f"{where}/additionalOperations/{escape(method)}")
+                for method, node in (more.items() if isinstance(more, dict) else ())
+            )
         if len(found) > self._limits.max_operations:
             self._problems.append(
                 Problem("/paths", f"{len(found)} operations are too many {self._limits.named('max_operations')}")
@@ -143,10 +144,9 @@ class _Expanding:
         chosen = set(range(len(operations)))
         if self._source.include:
             chosen = set(self._matched(known, self._source.include, "include_operations", self._problems))
+            self._unsupported.clear()  # path items that could not be read: nobody asked for those
         if self._source.exclude:
             chosen -= set(self._matched(known, self._source.exclude, "exclude_operations", self._warnings))
-        if len(chosen) < len(operations) or self._source.include:
-            self._forget_unselected([operation for index, operation in enumerate(operations) if index in chosen])
         return [(operations[index], names[index]) for index in sorted(chosen)]
 
     def _matched(
@@ -162,12 +162,6 @@ class _Expanding:
             else:
                 found.extend(indices)
         return found
-
-    def _forget_unselected(self, selected: list[Operation]) -> None:
-        """Path items and methods that could not be read count only where everything was asked for."""
-        if self._source.include:
-            self._unsupported.clear()
-        del selected
 
     def _without_duplicates(self, selected: list[tuple[Operation, str]]) -> list[tuple[Operation, str]]:
         """Operations that share an operationId: all of them are refused, since no rule could tell them apart."""

@@ -31,6 +31,9 @@ _encode = msgspec.json.Encoder().encode
 _PLACE = re.compile(r"\{([^{}/]*)\}")
 _LITERAL_SAFE: Final = "!$&'()*+,;=:@%~/"
 _QUERY_SAFE: Final = "!$&'()*+,;=:@%~/?"
+METHODS: Final = ("GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "QUERY")
+"""Methods that are served. TRACE, CONNECT and what 3.2's additionalOperations may name are not."""
+
 _HINTS: Final = {
     "GET": b'{"readOnlyHint":true}',
     "HEAD": b'{"readOnlyHint":true}',
@@ -163,7 +166,7 @@ class Builder:
     def _with_defs(self, root: dict[str, Json], converter: Converter, inputs: _Inputs, where: str) -> dict[str, Json]:
         """`root` with the `$defs` that its references need, in place of those it has."""
         root.pop("$defs", None)
-        defs = converter.closure(inputs.refs, where, self._limits.max_input_schema_bytes)
+        defs = converter.closure(inputs.refs, where, "max_input_schema_bytes")
         if defs:
             root["$defs"] = defs
         return root
@@ -295,8 +298,8 @@ def _usable(operation: Operation) -> dict[str, Json]:
         raise Unusable(
             operation.where, f"operation is a reference to {str(node['$ref'])[:200]!r}: write it into the document"
         )
-    if operation.method in ("TRACE", "CONNECT"):
-        raise Unusable(operation.where, f"method {operation.method} is not supported")
+    if operation.method not in METHODS:
+        raise Unusable(operation.where, f"method {operation.method[:20]!r} is not supported")
     return node
 
 

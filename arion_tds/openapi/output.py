@@ -14,7 +14,7 @@ import msgspec
 from arion_tds import schema as json_schema
 from arion_tds.openapi.convert import Walk
 from arion_tds.openapi.refs import Document, Key, Unusable, escape
-from arion_tds.openapi.schemas import Converter, TooLarge
+from arion_tds.openapi.schemas import Converter
 from arion_tds.openapi.value import Json
 from arion_tds.schema import Schema
 
@@ -95,10 +95,7 @@ def _convert(converter: Converter, raw: Json, where: str) -> Schema | None:
                 return None
         else:
             refs = tuple(walk.refs)
-        defs = converter.closure(refs, where, limit)
-    except TooLarge as error:
-        converter.warnings[error.problem] = None
-        return None
+        defs = converter.closure(refs, where, "max_output_schema_bytes")
     except Unusable as error:
         converter.warnings[error.problem] = None
         return None
@@ -107,7 +104,7 @@ def _convert(converter: Converter, raw: Json, where: str) -> Schema | None:
         root["$defs"] = defs
     text = _encode(root)
     if len(text) > limit:
-        converter.warn(where, f"output schema is larger than {limit} bytes and is left out")
+        converter.warn(where, f"output schema is left out {converter.limits.named('max_output_schema_bytes')}")
         return None
     if not converter.loose:
         problem = json_schema.check(root)

@@ -119,8 +119,12 @@ class Converter:
             return error.problem
         return Component(self.name(key), schema, tuple(walk.refs), tuple(walk.inplace), len(_encode(schema)))
 
-    def closure(self, refs: Iterable[Key], where: str, max_bytes: int) -> dict[str, Json]:
-        """`$defs` for everything the references lead to, sorted by name. Raises TooLarge or Unusable."""
+    def closure(self, refs: Iterable[Key], where: str, limit: str) -> dict[str, Json]:
+        """`$defs` for everything the references lead to, sorted by name. Raises TooLarge or Unusable.
+
+        `limit` is the name of the limit for all of it together, in bytes.
+        """
+        max_bytes = getattr(self.limits, limit)
         todo = list(refs)
         seen = set(todo)
         defs: dict[str, Json] = {}
@@ -130,7 +134,7 @@ class Converter:
             found = self.component(key)
             size += found.size + len(found.name) + 4
             if size > max_bytes:
-                raise TooLarge(where, f"schema with all it refers to is larger than its limit of {max_bytes} bytes")
+                raise TooLarge(where, f"schema with all it refers to is too large {self.limits.named(limit)}")
             if len(seen) > self.limits.max_schema_components:
                 raise TooLarge(
                     where, f"schema refers to too many components {self.limits.named('max_schema_components')}"

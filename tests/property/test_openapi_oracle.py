@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import os
 import random
 from pathlib import Path
@@ -20,6 +21,7 @@ from openapi_core import Config, OpenAPI
 from openapi_core.datatypes import RequestParameters
 from werkzeug.datastructures import Headers, ImmutableMultiDict
 
+from arion_tds import schema as json_schema
 from arion_tds.model.backend import OperationBackend
 from arion_tds.model.http import HttpRequest
 from arion_tds.model.source import OpenApiSource
@@ -150,3 +152,40 @@ def test_what_we_send_is_what_the_document_describes(name: str) -> None:
 def test_at_least_three_hundred_operations_are_accepted() -> None:
     found = {name: judged(name, most) for name, most in DOCUMENTS.items() if name != "stripe.json"}
     assert sum(count - len(refused) for count, refused in found.values()) >= 300
+
+
+@pytest.mark.parametrize(
+    "name", ["github-api.json", "stripe.json", "openai.yaml", "cafe-3.2.yaml", "discriminators.yaml"]
+)
+def test_names_do_not_depend_on_the_order_of_paths(name: str) -> None:
+    decoded = decode((CORPUS / name).read_bytes(), Limits())
+    assert isinstance(decoded, Decoded)
+    paths = list(decoded.root["paths"].items())
+    random.Random(1).shuffle(paths)
+
+    def named(root: dict[str, Any]) -> dict[Any, str]:
+        document = json.dumps(root).encode()
+        source = OpenApiSource(namespace="t", document=document, cluster="c", skip_unsupported=True)
+        found = {}
+        for tool in expand(source, Limits(), "off").tools:
+            assert isinstance(tool.backend, OperationBackend)
+            binding = tool.backend.binding
+            assert isinstance(binding, Binding)
+            found[binding.method, str(binding.path), binding.query] = tool.name
+        return found
+
+    assert named({**decoded.root, "paths": dict(paths)}) == named(decoded.root)
+
+
+@pytest.mark.parametrize("name", ["github-api.json", "stripe.json", "kubernetes-core-v1.json", "openai.yaml"])
+def test_every_schema_stands_on_its_own_and_the_same_bytes_give_the_same_table(name: str) -> None:
+    source = OpenApiSource(namespace="t", document=(CORPUS / name).read_bytes(), cluster="c", skip_unsupported=True)
+    first = expand(source, Limits())
+    assert first == expand(source, Limits())
+    assert first.skipped == ()
+    for tool in first.tools:
+        assert len(tool.qualified) <= 64
+        assert json_schema.check(tool.input_schema.value()) is None
+        if tool.output_schema is not None:
+            assert json_schema.check(tool.output_schema.value()) is None
+            assert tool.output_schema.text.count(b'"$ref":"#/$defs/') == tool.output_schema.text.count(b'"$ref":')

@@ -285,3 +285,12 @@ def test_local_path_items_and_media_types_are_followed(opened: Open) -> None:
     assert api.names == ["a", "b"]
     request = api.send("b", q="x")
     assert (request.method, request.body) == ("QUERY", b'{"q":"x"}')
+
+
+def test_methods_beyond_the_usual_are_skipped_and_can_be_excluded(opened: Open) -> None:
+    text = HEAD.replace("3.1.0", "3.2.0") + (
+        "paths: {/a: {get: {operationId: a}, trace: {}, additionalOperations: {COPY: {operationId: copy}}}}\n"
+    )
+    assert "/paths/~1a/additionalOperations/COPY: method 'COPY' is not supported" in opened(text).problems
+    assert opened(text, skip_unsupported=True).names == ["a"]
+    assert opened(text, exclude=("copy", "TRACE /a")).names == ["a"]

@@ -137,7 +137,7 @@ def test_an_output_schema_over_its_limit_is_dropped(operation: Operation) -> Non
         answer("{type: object, properties: {a: {type: string}}}"), limits=Limits(max_output_schema_bytes=40)
     )
     assert api.output("call") is None
-    assert "larger than 40 bytes" in str(api.expansion.warnings[0])
+    assert "max_output_schema_bytes = 40" in str(api.expansion.warnings[0])
 
 
 def test_an_input_schema_over_its_limit_costs_the_operation(operation: Operation) -> None:
@@ -261,3 +261,37 @@ def test_a_get_body_is_ignored_in_30_and_sent_from_31_on(operation: Operation) -
     text = body("{type: object, properties: {a: {type: string}}}", required="false")
     assert "properties" not in operation(text, method="get", version="3.0.3").input("call")
     assert operation(text, method="get").send("call", a="x").body == b'{"a":"x"}'
+
+
+def test_a_large_input_schema_loses_the_descriptions_in_its_defs_first(operation: Operation) -> None:
+    components = (
+        f"{{schemas: {{S: {{type: object, description: '{'d' * 500}', properties: {{a: {{type: string}}}}}}}}}}"
+    )
+    text = parameter('{$ref: "#/components/schemas/S"}')
+    whole = operation(text, components=components)
+    assert b"ddd" in whole.tool("call").input_schema.text
+    for limits in (Limits(warn_input_schema_bytes=400), Limits(max_input_schema_bytes=400)):
+        bare = operation(text, components=components, limits=limits)
+        assert b"ddd" not in bare.tool("call").input_schema.text
+        assert not bare.accepts("call", {"a": {"a": 1}})
+        assert "descriptions in its $defs are left out" in str(bare.expansion.warnings)
+
+
+def test_a_part_without_a_type_but_with_a_binary_media_type_is_bytes(operation: Operation) -> None:
+    api = operation(
+        "requestBody: {required: true, content: {multipart/form-data: {schema: {type: object, properties: "
+        "{file: {}, pic: {contentMediaType: image/png}, note: {}}}, encoding: {file: {contentType: application/pdf}}}}}"
+    )
+    assert api.input("call")["properties"]["file"] == {"type": "string", "contentEncoding": "base64"}
+    body = api.send("call", file="AAEC", pic="AAEC", note={"a": 1}).body or b""
+    assert b'filename="file.pdf"\r\nContent-Type: application/pdf\r\n\r\n\x00\x01\x02\r\n' in body
+    assert body.count(b"\x00\x01\x02") == 2
+    assert b'name="note"\r\nContent-Type: application/json\r\n\r\n{"a":1}' in body
+
+
+def test_the_patch_that_takes_any_object_is_preferred(operation: Operation) -> None:
+    media = ", ".join(
+        f"application/{kind}: {{schema: {{type: object}}}}" for kind in ("json-patch+json", "merge-patch+json")
+    )
+    request = operation(f"requestBody: {{content: {{{media}}}}}", method="patch").send("call", body={"a": 1})
+    assert dict(request.headers)["content-type"] == "application/merge-patch+json"
