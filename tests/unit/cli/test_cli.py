@@ -1,0 +1,124 @@
+"""The command line: sentences and exit codes, never a traceback."""
+
+import json
+import pathlib
+
+import pytest
+
+from arion_tds.cli.main import main
+
+CONFIG = """
+control_plane: {address: 127.0.0.1:50051}
+listeners:
+  - name: a
+    address: 127.0.0.1:0
+    mcp_gateway:
+      server_info: {name: a, version: "1"}
+      tools_mode: {}
+      tds: {config_name: main}
+"""
+TOOL = """
+apiVersion: ctl.arion.io/v1alpha1
+kind: McpTool
+metadata: {name: a/main/ns.%s}
+spec:
+  namespace: ns
+  name: %s
+  description: says hello
+  rest_backend: {method: %s, path: /x, cluster: c}
+"""
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "t", "version": "1"},
+    "paths": {
+        "/things/{id}": {
+            "get": {
+                "operationId": "getThing",
+                "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}],
+                "responses": {"200": {"description": "ok"}},
+            },
+            "trace": {"operationId": "traceThing", "responses": {}},
+        }
+    },
+}
+
+
+def test_check_says_that_a_config_is_good(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(CONFIG)
+    assert main(["check", "-c", str(path)]) == 0
+    assert "good: 1 listener" in capsys.readouterr().out
+
+
+def test_check_lists_every_mistake_and_fails(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(CONFIG.replace("tools_mode: {}", "").replace("control_plane", "controlplane"))
+    assert main(["check", "-c", str(path)]) == 1
+    said = capsys.readouterr().err
+    assert "controlplane: unknown key" in said
+    assert "listeners[0].mcp_gateway" in said
+    assert "mistakes: nothing was started" in said
+
+
+def test_check_judges_documents_as_one_push(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "1.yaml").write_text(TOOL % ("hello", "hello", "GET"))
+    (tmp_path / "2.yaml").write_text(TOOL % ("bad", "bad", "FETCH"))
+    (tmp_path / "3.json").write_text(
+        json.dumps(
+            {
+                "apiVersion": "ctl.arion.io/v1alpha1",
+                "kind": "McpOpenApiSource",
+                "metadata": {"name": "a/main/ns"},
+                "spec": {"namespace": "ns", "cluster": "c", "spec": {"inline_string": json.dumps(DOCUMENT)}},
+            }
+        )
+    )
+    assert main(["check", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert "1.yaml: Tool a/main/ns.hello: good" in out
+    assert "2.yaml: Tool a/main/ns.bad" in err
+    assert "FETCH" in err
+    assert "TRACE" in err.upper()  # the source: one unsupported operation
+
+
+def test_a_namespace_with_two_owners_is_refused_offline(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "1.yaml").write_text(TOOL % ("hello", "hello", "GET"))
+    (tmp_path / "2.yaml").write_text(
+        "apiVersion: ctl.arion.io/v1alpha1\nkind: McpDynamicServer\nmetadata: {name: a/main/ns}\n"
+        "spec: {namespace: ns, description: d, transport: StreamableHttp, url: 'http://h/mcp'}\n"
+    )
+    assert main(["check", str(tmp_path)]) == 1
+    assert "'ns'" in capsys.readouterr().err
+
+
+def test_check_with_a_config_warns_of_clusters_that_it_lacks(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(CONFIG)
+    (tmp_path / "tool.yaml").write_text(TOOL % ("hello", "hello", "GET"))
+    assert main(["check", "-c", str(path), str(tmp_path / "tool.yaml")]) == 0
+    assert "cluster 'c' is not in the config" in capsys.readouterr().out
+
+
+def test_openapi_shows_what_a_document_becomes(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "doc.json"
+    path.write_text(json.dumps(DOCUMENT))
+    assert main(["openapi", str(path)]) == 1
+    assert "refused:" in capsys.readouterr().err
+    assert main(["openapi", str(path), "--namespace", "shop", "--skip-unsupported", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [tool["name"] for tool in shown["tools"]] == ["shop.getThing"]
+    assert shown["tools"][0]["operation"] == "GET /things/{id}"
+    assert shown["tools"][0]["inputSchema"]["required"] == ["id"]
+    assert len(shown["skipped"]) == 1
+    assert main(["openapi", str(path), "--skip-unsupported"]) == 0
+    assert "shop" not in capsys.readouterr().out
+
+
+def test_a_file_that_is_not_there_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["openapi", "/nowhere.json"], ["check", "/nowhere.yaml"], ["serve", "-c", "/nowhere.yaml"]):
+        assert main(command) == 1
+        assert "No such file" in capsys.readouterr().err

@@ -1,0 +1,134 @@
+"""gateway.yaml: every mistake at once, each with its path; limits have defaults; secrets are references."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from arion_tds.config import judging, values
+from arion_tds.errors import ConfigError
+from arion_tds.model.names import Naming
+
+
+def listener(name: str = "a", port: int = 8080, **block: Any) -> dict[str, Any]:
+    gateway = {
+        "server_info": {"name": f"{name}-mcp", "version": "1"},
+        "tools_mode": {},
+        "tds": {"config_name": "main"},
+        **block,
+    }
+    return {"name": name, "address": f"127.0.0.1:{port}", "mcp_gateway": gateway}
+
+
+def config(*listeners: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"control_plane": {"address": "127.0.0.1:50051"}, "listeners": list(listeners or [listener()]), **more}
+
+
+def mistakes(value: object) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        judging.judge(value)
+    return list(caught.value.problems)
+
+
+def test_a_small_config_has_defaults_for_everything_else() -> None:
+    judged = judging.judge(config())
+    assert judged.gateways[0].scope == "a-mcp/main"
+    assert judged.file.listeners[0].tool_names is Naming.QUALIFIED
+    assert judged.file.control_plane is not None
+    assert judged.file.control_plane.subscription == "wildcard"
+    assert judged.file.admin.address == "127.0.0.1:9901"
+
+
+def test_all_mistakes_come_at_once_with_their_paths() -> None:
+    bad = config(
+        {**listener(), "tool_names": "pretty", "pagesize": 3, "mcp_gateway": {"server_info": {"name": "a/b"}}},
+        clusters=[{"name": "c", "endpoints": ["weather.example"]}, {"name": "d", "endpoints": []}],
+    )
+    found = "\n".join(mistakes(bad))
+    for path in (
+        "listeners[0].tool_names:",
+        "listeners[0].pagesize: unknown key",
+        "clusters[0].endpoints:",
+        "clusters[1].endpoints:",
+        "listeners[0].mcp_gateway.server_info.version:",
+        "listeners[0].mcp_gateway",
+    ):
+        assert path in found, found
+
+
+def test_two_tds_gateways_with_one_server_name_are_refused_by_name() -> None:
+    two = [listener("a"), listener("b", 8081, server_info={"name": "a-mcp", "version": "2"})]
+    (found,) = mistakes(config(*two))
+    assert "'a'" in found
+    assert "'b'" in found
+    assert "'a-mcp'" in found
+
+
+def test_gateways_without_tds_may_share_a_server_name() -> None:
+    two = [listener("a"), listener("b", 8081, server_info={"name": "a-mcp", "version": "2"})]
+    del two[1]["mcp_gateway"]["tds"]
+    assert len(judging.judge(config(*two)).gateways) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ([], "mapping"),
+        ({"listeners": []}, "listeners"),
+        ({"listeners": [listener()]}, "control_plane: missing"),
+        (config(listener("a"), listener("a", 8081)), "'a' is used more than once"),
+        (config(listener("a"), listener("b", 8080)), "'127.0.0.1:8080' is used more than once"),
+        (config(clusters=[{"name": "c", "endpoints": ["http://h:1"]}] * 2), "'c' is used more than once"),
+        (config(admin={"address": ":9901"}), "names no host"),
+        (config(admin={"address": "localhost"}), "not host:port"),
+        (config(control_plane={"address": "h:1", "backoff_max": "soon"}), "not a duration"),
+        (config(control_plane={"address": "h:1", "backoff_max": 0}), "greater than 0"),
+        (config(sessions={"key": {"file": "k", "environment": "K"}}), "exactly one of"),
+        (config(openapi={"limits": {"max_pages": 3}}), "'max_pages' is no limit"),
+        (config(clusters=[{"name": "c", "endpoints": ["http://u:p@h"]}]), "not an origin"),
+        (config(clusters=[{"name": "c", "endpoints": ["http://h/path"]}]), "not an origin"),
+    ],
+)
+def test_mistakes_say_what_is_wrong(value: object, why: str) -> None:
+    assert any(why in found for found in mistakes(value)), mistakes(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("15s", 15), ("250ms", 0.25), ("5m", 300), ("1h", 3600), (2, 2), ("3", 3)]
+)
+def test_durations(text: object, seconds: float) -> None:
+    judged = judging.judge(config(control_plane={"address": "h:1", "initial_fetch_timeout": text}))
+    assert judged.file.control_plane is not None
+    assert judged.file.control_plane.initial_fetch_timeout == seconds
+
+
+def test_addresses_may_be_ipv6() -> None:
+    assert values.split_address("[::1]:8080") == ("::1", 8080)
+    assert values.is_loopback("::1")
+    assert values.is_loopback("localhost")
+    assert not values.is_loopback("0.0.0.0")
+
+
+def test_a_file_that_is_not_there_or_not_yaml_is_one_sentence(tmp_path: pathlib.Path) -> None:
+    for content in (None, b"\xff", b"a: [", b"a: b: c"):
+        path = tmp_path / "gateway.yaml"
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(ConfigError) as caught:
+            judging.load(str(path))
+        (found,) = caught.value.problems
+        assert str(path) in found
+        assert "\n" not in found
+
+
+def test_a_secret_is_read_when_it_is_needed_and_stands_in_no_dump(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "key"
+    path.write_text("canary-from-file\n")
+    monkeypatch.setenv("ARION_KEY", "canary-from-environment")
+    assert values.Secret(file=str(path)).read() == b"canary-from-file"
+    assert values.Secret(environment="ARION_KEY").read() == b"canary-from-environment"
+    judged = judging.judge(config(sessions={"key": {"file": str(path)}}))
+    assert "canary" not in judged.file.model_dump_json()

@@ -1,0 +1,141 @@
+"""The View: what is listed, in which order, and what counts as a change of the list."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arion_tds import view as views
+from arion_tds.model.backend import McpBackend
+from arion_tds.model.names import Naming
+from arion_tds.model.rbac import Permission, Rbac
+from arion_tds.model.tool import Tool
+from arion_tds.schema import EMPTY_OBJECT, Schema
+from arion_tds.view import Published, View
+
+BACKEND = McpBackend("http://up.example/mcp", "x")
+
+
+def tool(name: str, description: str = "d", **more: object) -> Tool:
+    namespace, _, local = name.partition(".")
+    return Tool(
+        namespace=namespace,
+        name=local,
+        description=description,
+        input_schema=EMPTY_OBJECT,
+        backend=BACKEND,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def served(*tools: Tool, naming: Naming = Naming.QUALIFIED, eager_only: bool = False) -> View:
+    entries = [views.entry(one, naming) for one in tools]
+    return views.empty(naming).replace([], entries, {}, eager_only=eager_only)
+
+
+def names(view: View, page: int, *, legacy: bool = False) -> list[str]:
+    """The whole list, page by page, as a client walks it."""
+    found: list[str] = []
+    after: str | None = None
+    while True:
+        answer = view.page(after, page, legacy=legacy)
+        found += [one["name"] for one in json.loads(b"[" + answer.body + b"]")]
+        if answer.after is None:
+            return found
+        after = answer.after
+
+
+def test_the_list_is_sorted_and_the_same_whatever_the_page_size() -> None:
+    view = served(tool("b.x"), tool("a.y"), tool("a.x"))
+    assert names(view, 1) == names(view, 2) == names(view, 100) == ["a.x", "a.y", "b.x"]
+
+
+def test_a_tool_is_found_by_either_spelling() -> None:
+    view = served(tool("weather.get"), naming=Naming.PORTABLE)
+    assert view.find("weather__get") is view.find("weather.get") is not None
+    assert view.find("get") is None
+
+
+def test_only_eager_tools_are_listed_under_progressive_disclosure_but_all_are_found() -> None:
+    view = served(tool("a.shown", eager=True), tool("a.hidden"), eager_only=True)
+    assert names(view, 10) == ["a.shown"]
+    assert view.find("a.hidden") is not None
+
+
+def test_an_output_schema_that_is_no_object_is_kept_from_older_revisions() -> None:
+    view = served(tool("a.list", output_schema=Schema(b'{"type":"array"}')), tool("a.obj", output_schema=EMPTY_OBJECT))
+    modern = json.loads(b"[" + view.page(None, 10, legacy=False).body + b"]")
+    legacy = json.loads(b"[" + view.page(None, 10, legacy=True).body + b"]")
+    assert ["outputSchema" in one for one in modern] == [True, True]
+    assert ["outputSchema" in one for one in legacy] == [False, True]
+
+
+def test_members_of_an_upstream_definition_are_passed_on_as_they_came() -> None:
+    view = served(tool("a.x", extra=b',"title":"T","_meta":{"com.example/k":1.0}'))
+    (one,) = json.loads(b"[" + view.page(None, 10, legacy=False).body + b"]")
+    assert (one["title"], one["_meta"]) == ("T", {"com.example/k": 1.0})
+
+
+def test_the_list_revision_counts_only_what_a_client_can_see() -> None:
+    first = served(tool("a.x"), tool("a.y", eager=True), eager_only=True)
+    unlisted = first.replace([], [views.entry(tool("a.z"), Naming.QUALIFIED)], {}, eager_only=True)
+    assert (unlisted.revision, unlisted.list_revision) == (first.revision + 1, first.list_revision)
+    same = unlisted.replace(
+        [tool("a.y", eager=True)],
+        [views.entry(tool("a.y", eager=True, embedding=b"1234"), Naming.QUALIFIED)],
+        {},
+        eager_only=True,
+    )
+    assert same.list_revision == first.list_revision
+    changed = same.replace(
+        [tool("a.y", eager=True)], [views.entry(tool("a.y", "new", eager=True), Naming.QUALIFIED)], {}, eager_only=True
+    )
+    assert changed.list_revision == first.list_revision + 1
+
+
+def test_restricted_counts_the_tools_with_rbac() -> None:
+    rbac = Rbac(deny=False, permissions=(Permission("role", "admin"),))
+    view = served(tool("a.x", rbac=rbac), tool("a.y"))
+    assert view.restricted == 1
+    assert view.replace([tool("a.x", rbac=rbac)], [], {}, eager_only=False).restricted == 0
+
+
+def test_listeners_hear_old_and_new_until_they_leave() -> None:
+    published = Published("s/c", Naming.QUALIFIED)
+    heard: list[tuple[int, int]] = []
+    leave = published.listen(lambda old, new: heard.append((old.revision, new.revision)))
+    published.publish(served(tool("a.x")))
+    leave()
+    published.publish(served(tool("a.y")))
+    assert heard == [(0, 1)]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=60), st.integers(1, 7))
+def test_the_order_is_that_of_a_fresh_sort_after_any_changes(steps: list[tuple[bool, int]], page: int) -> None:
+    view = views.empty(Naming.QUALIFIED)
+    held: dict[str, Tool] = {}
+    for put, number in steps:
+        name = f"n{number % 5}.t{number}"
+        gone = [held.pop(name)] if name in held else []
+        come = [tool(name, str(len(held)))] if put else []
+        view = view.replace(gone, [views.entry(one, Naming.QUALIFIED) for one in come], {}, eager_only=False)
+        held.update({one.qualified: one for one in come})
+    assert names(view, page) == sorted(held)
+
+
+@given(st.sets(st.integers(0, 60)), st.sets(st.integers(0, 60)), st.integers(1, 9), st.integers(0, 10))
+def test_a_walk_across_a_change_neither_loses_nor_doubles_what_was_there_throughout(
+    before: set[int], after: set[int], page: int, pages: int
+) -> None:
+    old, new = (served(*(tool(f"n.t{number}") for number in numbers)) for numbers in (before, after))
+    seen: list[str] = []
+    cursor: str | None = None
+    for step in range(1000):
+        answer = (old if step < pages else new).page(cursor, page, legacy=False)
+        seen += [one["name"] for one in json.loads(b"[" + answer.body + b"]")]
+        cursor = answer.after
+        if cursor is None:
+            break
+    throughout = {f"n.t{number}" for number in before & after}
+    assert len(seen) == len(set(seen))
+    assert throughout <= set(seen)
