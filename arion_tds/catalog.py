@@ -63,7 +63,7 @@ class Catalog:
         for tool in come:
             entries.append(views.entry(tool, self.naming))
             # A term set that the View does not hold yet is never shown: search asks the View for every hit.
-            self.index.add(tool.qualified, tool.namespace, tokenize.document(tool))
+            self.index.add(tool.qualified, tool.namespace, tokenize.document(tool), tool.rbac)
             await pace.breathe()
         new = self.published.view.replace(
             gone, entries, outcome.snapshot.toolkits, eager_only=self.gateway.search is not None

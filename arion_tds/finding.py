@@ -5,12 +5,11 @@ In: the View that the request took and what is asked. Out: `Found`. The front's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from arion_tds.catalog import Catalog
+from arion_tds.model.rbac import Rbac
 from arion_tds.search.query import search
-from arion_tds.server.settings import Found, SearchAsk
-from arion_tds.view import Entry, View
+from arion_tds.server.settings import Allows, Found, SearchAsk
+from arion_tds.view import View
 
 
 class Finder:
@@ -20,23 +19,27 @@ class Finder:
         """The catalog whose index and View belong together."""
         self._catalog = catalog
 
-    async def search(self, view: View, ask: SearchAsk, allows: Callable[[Entry], bool]) -> Found:
+    async def search(self, view: View, ask: SearchAsk, allows: Allows) -> Found:
         """The best `limit` entries after the first `offset`, of those that `allows` lets the caller see."""
         held = view.qualified
 
         def visible(name: str) -> bool:
             entry = held.get(name)
-            return entry is not None and allows(entry)
+            return entry is not None and (entry.tool.rbac is None or allows(entry.tool.rbac))
 
-        # Only while a publication is being prepared does the index hold what no View does.
-        everything = not view.restricted and self._catalog.settled
+        def permits(policy: object) -> bool:
+            return not isinstance(policy, Rbac) or allows(policy)
+
+        # While a publication is being prepared the index holds what no View does, and the other way round.
+        settled = self._catalog.settled and self._catalog.published.view is view
         hits = search(
             self._catalog.index,
             ask.query,
             namespaces=ask.namespaces,
             limit=ask.limit,
             offset=ask.offset,
-            visible=None if everything else visible,
+            permits=permits if settled and view.restricted else None,
+            visible=None if settled else visible,
         )
         return Found(
             hits=[(held[name], score) for name, score in hits.items],

@@ -5,6 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
+from arion_tds.model.rbac import Rbac
+
+
+def nothing_granted(rbac: Rbac | None) -> bool:
+    """What a caller without a token may use: no permission matches, so ALLOW lists refuse and DENY lists do not."""
+    return rbac is None or rbac.deny
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
@@ -13,7 +20,8 @@ class CallContext:
     `params` are the request's further params as compact JSON (`_meta`, `inputResponses`, `requestState`), passed on
     to modern MCP upstreams. `param_headers` are its `Mcp-Param-*` headers. `notify` relays an upstream's
     notification (one JSON-RPC message as bytes) to the caller while the call runs; None where the caller cannot
-    hear it. `progress_token` is the caller's token as JSON, if it asked for progress.
+    hear it. `progress_token` is the caller's token as JSON, if it asked for progress. `allows` says which tools the
+    caller may use: for tools of the gateway that find or call others. `session` is the id of a handshake session.
     """
 
     request_id: str
@@ -23,6 +31,8 @@ class CallContext:
     param_headers: tuple[tuple[str, str], ...] = ()
     notify: Callable[[bytes], None] | None = None
     progress_token: bytes | None = None
+    allows: Callable[[Rbac | None], bool] = nothing_granted
+    session: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

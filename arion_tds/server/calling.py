@@ -100,6 +100,8 @@ class CallRunner:
             param_headers=mirrored,
             notify=None if answering is None else answering.notify,
             progress_token=None if token is None else bytes(token),
+            allows=asked.caller.allows,
+            session=asked.session,
         )
         return await self._answer(view, asked, call, context, answering)
 

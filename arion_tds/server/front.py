@@ -32,7 +32,7 @@ from arion_tds.server.settings import (
     Unobserved,
 )
 from arion_tds.server.streams import Streams
-from arion_tds.view import Entry, Published
+from arion_tds.view import Published
 
 PATH: Final = "/mcp"
 SEARCH_PATH: Final = "/mcp/search"
@@ -274,9 +274,6 @@ class McpFront:
             return exchange.reply(400, search.wrong(parsed))
         ask, capped = parsed
 
-        def allows(entry: Entry) -> bool:
-            return entry.tool.rbac is None or caller.allows(entry.tool.rbac)
-
-        found = await self._search.search(self._published.view, ask, allows)
+        found = await self._search.search(self._published.view, ask, caller.allows)
         self._observer.answered(SEARCH_METHOD, 200, self._clock() - started, modern=True)
         return exchange.reply(200, search.render(found, ask, capped=capped))

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from arion_tds.model.rbac import Rbac
 from arion_tds.model.result import RpcError
 from arion_tds.server import cursors, eras, jsonrpc, render
 from arion_tds.server.jsonrpc import Params, Request
-from arion_tds.server.settings import ExtraTool, FrontSettings, MethodsConfig
+from arion_tds.server.settings import Allows, ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import Entry, View
 
 _encode = msgspec.json.Encoder().encode
 _CAPABILITIES: Final = b'{"tools":{"listChanged":true}}'
-
-Allows = Callable[[Rbac | None], bool]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from arion_tds.model.context import CallContext
+from arion_tds.model.context import CallContext, nothing_granted
 from arion_tds.model.rbac import Rbac
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.view import Entry, View
@@ -78,10 +78,14 @@ class SearchAsk:
     offset: int
 
 
+Allows = Callable[[Rbac | None], bool]
+"""Whether a caller may use, and therefore see, a tool with this rbac."""
+
+
 class SearchPort(Protocol):
     """Ranks the tools of a View."""
 
-    async def search(self, view: View, ask: SearchAsk, allows: Callable[[Entry], bool]) -> Found:
+    async def search(self, view: View, ask: SearchAsk, allows: Allows) -> Found:
         """The best `limit` entries after the first `offset`, of those that the caller may see (`allows`)."""
         ...
 
@@ -123,7 +127,7 @@ class Anonymous:
 
     def allows(self, rbac: Rbac | None) -> bool:
         """No token matches no permission: ALLOW lists hide the tool, DENY lists do not."""
-        return rbac is None or rbac.deny
+        return nothing_granted(rbac)
 
 
 class Observer(Protocol):

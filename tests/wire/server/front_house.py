@@ -20,7 +20,7 @@ from arion_tds.model.tool import Tool
 from arion_tds.schema import Schema
 from arion_tds.server.http import FrontSettings, HttpListener, McpFront
 from arion_tds.server.sessions import Sessions
-from arion_tds.server.settings import Found, SearchAsk
+from arion_tds.server.settings import Allows, Found, SearchAsk
 from arion_tds.view import Entry, Published, View, entry
 
 REVISION = "2026-07-28"
@@ -68,12 +68,12 @@ class Backend:
 class NameSearch:
     """A SearchPort that finds what has the query in its name."""
 
-    async def search(self, view: View, ask: SearchAsk, allows: Callable[[Entry], bool]) -> Found:
+    async def search(self, view: View, ask: SearchAsk, allows: Allows) -> Found:
         found = [
             view.tools[name]
             for name in view.order
             if ask.query in name
-            and allows(view.tools[name])
+            and allows(view.tools[name].tool.rbac)
             and (ask.namespaces is None or view.tools[name].tool.namespace in ask.namespaces)
         ]
         hits = [(one, 1.0) for one in found[ask.offset : ask.offset + ask.limit]]
