@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from rapidfuzz import process
-from rapidfuzz.distance import DamerauLevenshtein
-
 from arion_tds.search.postings import Postings
 
 SHORTEST: Final = 5
@@ -28,6 +25,10 @@ def nearest(word: str, postings: Postings) -> tuple[str, str] | None:
     """
     if not SHORTEST <= len(word) <= LONGEST:
         return None
+    # Here, not above: 2 MB that a gateway nobody has misspelt a word to need not hold.
+    from rapidfuzz import process
+    from rapidfuzz.distance import DamerauLevenshtein
+
     found = process.extract(
         word,
         postings.like(word[0]),
