@@ -1,14 +1,17 @@
-"""The demo as processes, and the Node clients. What tests import stands in e2e_processes."""
+"""The demo as processes, a tenant with many tools, and the Node clients. What tests import stands in e2e_*.py."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from e2e_catalog import Start, Tenant, tenant
 from e2e_processes import ROOT, Demo, free_ports
+
+from control_plane_example.mock import MockControlPlane
 
 
 @pytest.fixture
@@ -20,6 +23,13 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     yield made
     for process in made.processes.values():
         process.kill()
+
+
+@pytest.fixture
+async def served(gateway: Start, control_plane: MockControlPlane) -> AsyncIterator[Tenant]:
+    """A gateway process with 250 tools. The module names control_plane_example.pytest_plugin for its parts."""
+    async with tenant(gateway, control_plane) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

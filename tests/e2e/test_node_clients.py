@@ -1,0 +1,87 @@
+"""Clients that are not Python against a gateway process: the TypeScript SDK and the inspector's command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e_catalog import FORECAST, PUSHED, TOOLS, Tenant
+from e2e_processes import ROOT
+
+pytest_plugins = ["control_plane_example.pytest_plugin"]
+pytestmark = pytest.mark.e2e
+
+ERAS = (("legacy", "2025-11-25"), ("modern", "2026-07-28"))
+ARGUMENTS = {"city": "Osaka", "days": 1}
+
+
+@asynccontextmanager
+async def command(node: Path, home: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A command of the Node folder while the block runs; whatever it keeps goes into `home`."""
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        env={**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}", "HOME": str(home)},
+        cwd=home,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 20,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def line(process: asyncio.subprocess.Process) -> Any:
+    assert process.stdout is not None
+    return json.loads(await process.stdout.readline() or '"it ended without a word: see its standard error"')
+
+
+@pytest.mark.parametrize(("era", "version"), ERAS)
+async def test_the_typescript_sdk_lists_calls_and_hears_of_a_push(
+    served: Tenant, node: Path, tmp_path: Path, era: str, version: str
+) -> None:
+    script = node.parents[1] / "client.mjs"  # beside the packages that it imports
+    shutil.copy(ROOT / "tests" / "e2e" / "node" / "client.mjs", script)
+    arguments = (str(script), served.url, era, FORECAST, json.dumps(ARGUMENTS))
+    async with asyncio.timeout(30), command(node, tmp_path, "node", *arguments) as client:
+        said = await line(client)
+        assert said["version"] == version
+        assert said["server"]["name"] == "tenant-a-mcp"
+        assert len(set(said["tools"])) == TOOLS
+        assert said["result"]["structuredContent"]["country"] == "JP"
+
+        await served.until_listened_to()
+        await served.push()
+        assert PUSHED in (await line(client))["changed"]
+        assert await client.wait() == 0
+
+
+async def test_the_inspector_lists_every_page_and_calls_in_both_eras(
+    served: Tenant, node: Path, tmp_path: Path
+) -> None:
+    async def inspect(era: str, *arguments: str) -> Any:
+        options = ("--cli", served.url, "--transport", "http", "--protocol-era", era, *arguments)
+        async with command(node, tmp_path, "mcp-inspector", *options) as process:
+            said, _ = await process.communicate()
+        assert process.returncode == 0
+        return json.loads(said)
+
+    for era, _ in ERAS:
+        async with asyncio.timeout(30):
+            listed, called = await asyncio.gather(
+                inspect(era, "--method", "tools/list", "--strict"),
+                inspect(era, "--method", "tools/call", "--tool-name", FORECAST, "--tool-arg", "city=Osaka", "days=1"),
+            )
+        assert len({tool["name"] for tool in listed["tools"]}) == TOOLS
+        assert called["structuredContent"]["country"] == "JP"
+        assert called.get("isError", False) is False
