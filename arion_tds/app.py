@@ -25,6 +25,7 @@ from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener, AdminSources
 from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams
+from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
 from arion_tds.config import judging, values
@@ -34,10 +35,11 @@ from arion_tds.errors import BindError, ConfigError
 from arion_tds.expansion import Expander
 from arion_tds.finding import Finder
 from arion_tds.freshness import Freshness
-from arion_tds.ingest import Derivers, Ingest
+from arion_tds.ingest import Ingest
 from arion_tds.metrics import Metrics
 from arion_tds.model.delivery import Delivered, Kind
 from arion_tds.model.derived import Derived
+from arion_tds.model.gateway import Gateway as GatewaySpec
 from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
 from arion_tds.problems import Problems
@@ -69,11 +71,11 @@ class Gateway:
         try:
             self.clusters = Clusters({item.name: item.settings() for item in file.clusters})
             self._sessions = _sessions(config)
-            self.upstreams = Upstreams(file.mcp_servers.settings(), clock=time.time)  # noqa: TID251
+            self.upstreams = Upstreams(file.mcp_servers.settings(_processes(config)), clock=time.time)  # noqa: TID251
         except (ValueError, OSError, KeyError) as error:
             raise ConfigError([str(error)]) from error
         self.catalogs = [
-            Catalog(made, listener.tool_names) for made, listener in zip(config.gateways, file.listeners, strict=True)
+            Catalog(made, listener.tool_names) for made, listener in zip(_static(config), file.listeners, strict=True)
         ]
         self._by_scope = {found.scope: found for found in self.catalogs if found.gateway.scope is not None}
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
@@ -82,7 +84,7 @@ class Gateway:
         self.ingest = Ingest(
             self._by_scope,
             judging.delivered_rules(file.data_sources),
-            Derivers(self._expand, self._discover),
+            self._expand,
             self.freshness,
             self.problems,
             self.metrics,
@@ -264,6 +266,22 @@ class _FrontObserver:
     def dropped(self, what: str) -> None:
         """Something was thrown away because a client reads too slowly."""
         self._dropped.labels(self._listener, what).inc()
+
+
+def _processes(config: Config) -> dict[str, StdioServer]:
+    return {
+        one.url(listener.name): one.settings() for listener in config.file.listeners for one in listener.stdio_servers
+    }
+
+
+def _static(config: Config) -> list[GatewaySpec]:
+    """The gateways with their listeners' own static servers beside those of the McpGateway message."""
+    return [
+        dataclasses.replace(
+            made, servers=(*made.servers, *(one.server(listener.name) for one in listener.stdio_servers))
+        )
+        for made, listener in zip(config.gateways, config.file.listeners, strict=True)
+    ]
 
 
 def _sessions(config: Config) -> Sessions:

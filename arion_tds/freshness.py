@@ -16,16 +16,15 @@ import contextlib
 import dataclasses
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from arion_tds.backends.mcp.connection import Upstream
 from arion_tds.backends.mcp.pool import Upstreams
-from arion_tds.backends.mcp.watch import Watch
 from arion_tds.catalog import Catalog
 from arion_tds.model.change import PutServer
 from arion_tds.model.delivery import Delivered
 from arion_tds.model.derived import Derived
+from arion_tds.model.result import CallFailure
 from arion_tds.model.server import McpServer
 from arion_tds.registry.snapshot import Owner
 
@@ -40,7 +39,7 @@ Discover = Callable[[McpServer], Awaitable[Derived]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Backoff:
-    """Seconds between tries of a server that cannot be asked: doubling from `base` to `most`, with full jitter."""
+    """Seconds between tries of a server that cannot be asked: doubling from `base` to `most`, with jitter."""
 
     base: float = 1.0
     most: float = 60.0
@@ -49,6 +48,18 @@ class Backoff:
         """Before the next try after so many failures in a row."""
         most = min(self.most, self.base * 2.0 ** min(failures - 1, 16))
         return most / 2 + rng.uniform(0, most / 2)
+
+
+class _Lookout:
+    """One URL's announcements, for all who follow it or are listing it for the first time."""
+
+    def __init__(self) -> None:
+        self.hearers: set[asyncio.Event] = set()
+        self.leave: Callable[[], None] = lambda: None
+
+    def tell(self) -> None:
+        for hearer in self.hearers:
+            hearer.set()
 
 
 class Freshness:
@@ -65,13 +76,14 @@ class Freshness:
     ) -> None:
         """`taken` hears of a refused update that was accepted after all, once its tools are served."""
         self._upstreams = upstreams
-        self._discover = discover
+        self._ask = discover
         self._taken = taken
         self._rng = rng
         self._backoff = backoff or Backoff()
         self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._pending: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._announcers: dict[str, _Announcer] = {}
+        self._lookouts: dict[str, _Lookout] = {}
+        self._first: dict[McpServer, asyncio.Event] = {}
         self._tasks = asyncio.TaskGroup()
 
     @contextlib.asynccontextmanager
@@ -84,11 +96,31 @@ class Freshness:
                 for task in (*self._followed.values(), *self._pending.values()):
                     task.cancel()
 
+    async def discover(self, server: McpServer) -> Derived:
+        """The server's first list. Announcements are heard from before it, so that none falls in between."""
+        changed = self._listen(server.url, asyncio.Event())
+        derived = await self._ask(server)
+        if derived.problem is None:
+            before = self._first.pop(server, None)
+            if before is not None:
+                self._ignore(server.url, before)
+            self._first[server] = changed
+        else:
+            self._ignore(server.url, changed)
+        return derived
+
     def follow(self, catalog: Catalog, server: McpServer) -> None:
         """The server is served: keep its tools fresh. Replaces what stood under its namespace."""
         key = (catalog.scope, server.namespace)
         self.forget(*key)
-        self._followed[key] = self._tasks.create_task(self._keep(catalog, server))
+        changed = self._first.pop(server, None) or self._listen(server.url, asyncio.Event())
+        self._followed[key] = self._tasks.create_task(self._keep(catalog, server, changed))
+
+    def refused(self, server: McpServer) -> None:
+        """Its list was not taken after all: another owner has the namespace."""
+        changed = self._first.pop(server, None)
+        if changed is not None:
+            self._ignore(server.url, changed)
 
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """The server could not be asked: go on trying. What is served of it, and followed, stays."""
@@ -111,38 +143,35 @@ class Freshness:
         this = asyncio.current_task()
         while True:
             await asyncio.sleep(self._backoff.wait(failures, self._rng))
-            derived = await self._discover(server)
+            derived = await self.discover(server)
             if derived.problem is None:
-                verdicts = await catalog.commit(
-                    [PutServer(server, derived.tools)], when=lambda: self._pending.get(key) is this
-                )
-                for verdict in verdicts:
-                    if verdict.problem is not None:
-                        _log.warning("MCP server %s: still refused: %s", server.namespace, verdict.problem.why)
-                        continue
-                    _log.info("MCP server %s can be asked now: %d tools", server.namespace, len(derived.tools))
-                    if update is not None:
-                        self._taken(update, derived)
-                    self.follow(catalog, server)
-                return
+                break
             failures += 1
+        put = PutServer(server, derived.tools)
+        for verdict in await catalog.commit([put], when=lambda: self._pending.get(key) is this):
+            if verdict.problem is None:
+                _log.info("MCP server %s can be asked now: %d tools", server.namespace, len(derived.tools))
+                if update is not None:
+                    self._taken(update, derived)
+                self.follow(catalog, server)
+                return
+            _log.warning("MCP server %s: still refused: %s", server.namespace, verdict.problem.why)
+        self.refused(server)
 
-    async def _keep(self, catalog: Catalog, server: McpServer) -> None:
+    async def _keep(self, catalog: Catalog, server: McpServer, changed: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        changed = asyncio.Event()
         failures = 0
         reason: str | None = None
-        with self._announced(server.url, changed):
+        try:
             while True:
-                wait = self._wait(server, failures)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(wait):
+                    async with asyncio.timeout(self._wait(server, failures)):
                         await changed.wait()
                 changed.clear()
                 if not _serves(catalog, server):
                     return
                 begun = loop.time()
-                derived = await self._discover(server)
+                derived = await self._ask(server)
                 if derived.problem is None:
                     # A newer definition may have been committed while this list was fetched.
                     await catalog.commit([PutServer(server, derived.tools)], when=lambda: _serves(catalog, server))
@@ -153,6 +182,8 @@ class Freshness:
                         reason = derived.problem
                         _log.warning("MCP server %s: its former tools stay: %s", server.namespace, reason)
                 await asyncio.sleep(max(0.0, QUIET - (loop.time() - begun)))
+        finally:
+            self._ignore(server.url, changed)
 
     def _wait(self, server: McpServer, failures: int) -> float | None:
         if failures:
@@ -161,35 +192,26 @@ class Freshness:
             return None
         return server.cache_duration * (1 + self._rng.uniform(-_JITTER, _JITTER))
 
-    @contextlib.contextmanager
-    def _announced(self, url: str, changed: asyncio.Event) -> Iterator[None]:
-        announcer = self._announcers.get(url)
-        if announcer is None:
-            upstream = self._upstreams.get(url)
-            if not isinstance(upstream, Upstream):
-                yield  # Over the limit of servers: the calls say so, and cache_duration still works.
-                return
-            announcer = self._announcers[url] = _Announcer(upstream, self._rng, self._tasks)
-        announcer.hearers.add(changed)
-        try:
-            yield
-        finally:
-            announcer.hearers.discard(changed)
-            if not announcer.hearers:
-                announcer.task.cancel()
-                del self._announcers[url]
+    def _listen(self, url: str, changed: asyncio.Event) -> asyncio.Event:
+        lookout = self._lookouts.get(url)
+        if lookout is None:
+            lookout = _Lookout()
+            leave = self._upstreams.watch(url, lookout.tell)
+            if isinstance(leave, CallFailure):
+                return changed  # Too many servers: its calls say so, and cache_duration still works.
+            lookout.leave = leave
+            self._lookouts[url] = lookout
+        lookout.hearers.add(changed)
+        return changed
 
-
-class _Announcer:
-    """One server's announcements, for everybody who follows it."""
-
-    def __init__(self, upstream: Upstream, rng: random.Random, tasks: asyncio.TaskGroup) -> None:
-        self.hearers: set[asyncio.Event] = set()
-        self.task = tasks.create_task(Watch(upstream, self._tell, rng).run())
-
-    def _tell(self) -> None:
-        for hearer in self.hearers:
-            hearer.set()
+    def _ignore(self, url: str, changed: asyncio.Event) -> None:
+        lookout = self._lookouts.get(url)
+        if lookout is None:
+            return
+        lookout.hearers.discard(changed)
+        if not lookout.hearers:
+            lookout.leave()
+            del self._lookouts[url]
 
 
 def _end(task: asyncio.Task[None] | None) -> None:

@@ -48,12 +48,8 @@ BATCH: Final = 500
 _log = logging.getLogger("arion_tds.ingest")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Derivers:
-    """How sources and servers become tools. Both bound their own time and answer with a problem instead of raising."""
-
-    expand: Callable[[OpenApiSource], Awaitable[Derived]]
-    discover: Callable[[McpServer], Awaitable[Derived]]
+Expand = Callable[[OpenApiSource], Awaitable[Derived]]
+"""How a source becomes tools; it bounds its own time and answers with a problem instead of raising."""
 
 
 class Keeper(Protocol):
@@ -61,6 +57,14 @@ class Keeper(Protocol):
 
     def follow(self, catalog: Catalog, server: McpServer) -> None:
         """The server is served now."""
+        ...
+
+    async def discover(self, server: McpServer) -> Derived:
+        """The server's first list; it bounds its own time and answers with a problem instead of raising."""
+        ...
+
+    def refused(self, server: McpServer) -> None:
+        """Its list was not taken after all."""
         ...
 
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
@@ -83,7 +87,7 @@ class Ingest:
         self,
         catalogs: Mapping[str, Catalog],
         rules: DataRules,
-        derivers: Derivers,
+        expand: Expand,
         keeper: Keeper,
         problems: Problems,
         metrics: Metrics,
@@ -91,7 +95,7 @@ class Ingest:
         """`catalogs` by scope; the mapping is live: a scope that appears in it is served from its next delivery on."""
         self._catalogs = catalogs
         self._rules = rules
-        self._derivers = derivers
+        self._expand = expand
         self._keeper = keeper
         self._problems = problems
         self._metrics = metrics
@@ -201,6 +205,8 @@ class Ingest:
             return self._refuse(kind, update, problem)
         change, derived = await self.derive(value)
         if self._newest.get((kind, update.id)) is not ticket:
+            if isinstance(value, McpServer):
+                self._keeper.refused(value)
             return None  # A newer update or a removal has overtaken this one.
         if derived.problem is not None:
             if isinstance(value, McpServer):
@@ -208,6 +214,8 @@ class Ingest:
             return self._refuse(kind, update, Problem(str(update.id), derived.problem))
         (verdict,) = await catalog.commit([change])
         if verdict.problem is not None:
+            if isinstance(value, McpServer):
+                self._keeper.refused(value)
             return self._refuse(kind, update, verdict.problem)
         self._accept(kind, update, (*decoded.warnings, *verdict.warnings), derived.left_out)
         if isinstance(value, McpServer):
@@ -221,9 +229,9 @@ class Ingest:
     async def derive(self, value: OpenApiSource | McpServer) -> tuple[Change, Derived]:
         """The change that a source or server comes to, with its tools expanded or discovered."""
         if isinstance(value, OpenApiSource):
-            derived = await self._derivers.expand(value)
+            derived = await self._expand(value)
             return PutSource(value, derived.tools), derived
-        derived = await self._derivers.discover(value)
+        derived = await self._keeper.discover(value)
         return PutServer(value, derived.tools), derived
 
     async def load(self, catalog: Catalog) -> list[Problem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import pydantic
@@ -15,10 +16,12 @@ from pydantic import Field
 from arion_tds.backends.mcp.address import parse as parse_addresses
 from arion_tds.backends.mcp.pool import UpstreamsSettings
 from arion_tds.backends.mcp.settings import UpstreamSettings
+from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.config.values import Address, Model, Seconds, Secret
 from arion_tds.errors import ConfigError
 from arion_tds.model.cluster import Cluster, ClusterTls
 from arion_tds.model.names import Naming
+from arion_tds.model.server import McpServer
 from arion_tds.openapi.limits import Limits as OpenApiLimits
 from arion_tds.openapi.limits import Output
 
@@ -88,6 +91,43 @@ class SessionsConfig(Model):
     """Of a session id."""
 
 
+class StdioServerConfig(Model):
+    """An MCP server that runs as a child process. Never over xDS: a control plane must not start processes."""
+
+    namespace: str = Field(min_length=1)
+    """Its tools stand under this namespace."""
+    description: str = "An MCP server over stdio"
+    """For people."""
+    command: tuple[str, ...] = Field(min_length=1)
+    """Program and arguments; no shell is involved."""
+    env: dict[str, str | Secret] = Field(default_factory=dict)
+    """Variables beside PATH, HOME and the like, as text or as references."""
+    cwd: str | None = None
+    """Working directory; the gateway's when unset."""
+    idle_timeout: Seconds = 180.0
+    """A process without a call this long is ended; its tools stay listed and the next call starts it again."""
+    cache_duration: Seconds | None = None
+    """The list is fetched again after this; unset keeps it until the server announces a change."""
+
+    def url(self, listener: str) -> str:
+        """The key of its connection."""
+        return f"stdio:{listener}/{self.namespace}"
+
+    def settings(self) -> StdioServer:
+        """As the value that the pool takes. OSError or KeyError when a secret is not there."""
+        env = {name: one if isinstance(one, str) else one.read().decode() for name, one in self.env.items()}
+        return StdioServer(command=self.command, env=env, cwd=self.cwd, idle_timeout=self.idle_timeout)
+
+    def server(self, listener: str) -> McpServer:
+        """As the value that the catalog takes."""
+        return McpServer(
+            namespace=self.namespace,
+            description=self.description,
+            url=self.url(listener),
+            cache_duration=self.cache_duration,
+        )
+
+
 class ListenerConfig(Model):
     """One tenant's listener: our own settings beside the McpGateway message."""
 
@@ -115,6 +155,8 @@ class ListenerConfig(Model):
     """Origins of browsers beside the listener's own; `*` for all."""
     allowed_hosts: tuple[str, ...] = ()
     """Host headers beside the listener's own."""
+    stdio_servers: tuple[StdioServerConfig, ...] = ()
+    """MCP servers of this listener that run as child processes."""
     drain_timeout: Seconds = 10.0
     """Calls under way get this long when the listener stops."""
 
@@ -272,7 +314,7 @@ class McpServersConfig(Model):
     servers: tuple[McpServerConfig, ...] = ()
     """By URL."""
 
-    def settings(self) -> UpstreamsSettings:
+    def settings(self, processes: Mapping[str, StdioServer]) -> UpstreamsSettings:
         """As the value that the pool takes. ConfigError names what cannot be used."""
         addresses = parse_addresses(self.allow_addresses, self.deny_addresses)
         if isinstance(addresses, list):
@@ -281,6 +323,7 @@ class McpServersConfig(Model):
             return UpstreamsSettings(
                 default=self.default.settings(self.discovery_timeout),
                 servers={one.url or "": one.settings(self.discovery_timeout) for one in self.servers},
+                processes=processes,
                 addresses=addresses,
                 max_servers=self.max_servers,
             )
