@@ -71,11 +71,15 @@ class _Worker:
         found = head.expansion
         return Expansion(tuple(tools), found.skipped, found.warnings, found.problems), not head.last
 
-    async def end(self) -> int | None:
-        """Kill the process if it lives and wait for it. Its exit status, negative for a signal."""
+    def kill(self) -> None:
+        """Kill the process if it lives. Whoever reads from it finds the end of its output."""
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
+
+    async def end(self) -> int | None:
+        """Kill the process and wait for it; nobody else may be reading. Its exit status, negative for a signal."""
+        self.kill()
         try:
             async with asyncio.timeout(_KILL_WAIT):
                 # wait() returns only after the pipe is at its end, so what the worker still said is thrown away.
@@ -100,6 +104,8 @@ class Expander:
         self._waiting = 0
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         self._closed = False
         self._started = 0
         self._ended = 0
@@ -136,7 +142,11 @@ class Expander:
                 worker, fresh = await self._take()
             except OSError as error:
                 return _rejected(f"no worker process could be started: {error}")
+            if self._closed:
+                await worker.end()
+                return _rejected("the gateway is shutting down")
             self._busy.add(worker)
+            self._quiet.clear()
             healthy = False
             try:
                 async with asyncio.timeout(self._limits.max_wall_seconds):
@@ -151,12 +161,18 @@ class Expander:
             else:
                 return expansion
             finally:
-                self._busy.discard(worker)
-                if healthy and not self._closed:
-                    self._idle.append(worker)
-                else:
-                    self._ended += not healthy
-                    await asyncio.shield(worker.end())
+                await asyncio.shield(self._put_back(worker, healthy=healthy))
+
+    async def _put_back(self, worker: _Worker, *, healthy: bool) -> None:
+        """Keep the worker for the next document, or end it."""
+        if healthy and not self._closed:
+            self._idle.append(worker)
+        else:
+            self._ended += not healthy
+            await worker.end()
+        self._busy.discard(worker)
+        if not self._busy:
+            self._quiet.set()
 
     async def _take(self) -> tuple[_Worker, bool]:
         """A worker, and whether it is new."""
@@ -190,10 +206,13 @@ class Expander:
     async def close(self) -> None:
         """End every worker, the busy ones too: their expansions come back as rejected."""
         self._closed = True
-        workers = [*self._idle, *self._busy]
-        self._idle.clear()
-        for worker in workers:
-            await worker.end()
+        for worker in self._busy:
+            worker.kill()  # its expansion is reading from it, and ends it
+        while self._idle:
+            await self._idle.pop().end()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_KILL_WAIT):
+                await self._quiet.wait()
 
 
 def _rejected(why: str) -> Expansion:

@@ -198,9 +198,8 @@ class _Expanding:
                 self._problems.append(Problem("/paths", why))
                 return ()
             tools.append(tool)
-        for converter in (builder.requests, builder.responses):
-            if converter is not None:
-                self._warnings.extend(converter.warnings)
+        for converter in (builder.requests, *builder.responses):
+            self._warnings.extend(converter.warnings)
         return tuple(tools)
 
     def _located(self, problem: Problem, operation: Operation) -> Problem:

@@ -74,8 +74,9 @@ class Builder:
         """`wanted` is what becomes of response schemas: loose, strict or off."""
         self.requests = Converter(document, limits, response=False)
         self._bare = Converter(document, limits, response=False, bare=True)
-        self.responses = (
-            None if wanted == "off" else Converter(document, limits, response=True, loose=wanted == "loose")
+        self.responses = tuple(
+            Converter(document, limits, response=True, loose=wanted == "loose", bare=bare)
+            for bare in ((False, True) if wanted != "off" else ())
         )
         self._document = document
         self._source = source
@@ -214,6 +215,10 @@ class Builder:
         for holder, where in holders:
             servers = holder.get("servers")
             if isinstance(servers, list) and servers:
+                if holder is not self._document.root and "//" in str(servers[0]):
+                    self.requests.warn(
+                        where, f"only the path of this server counts: calls go to {self._source.cluster!r}"
+                    )
                 return server_path(servers[0], f"{where}/0")
         return ""
 

@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 
 from arion_tds import schema as json_schema
+from arion_tds.model.problem import Problem
 from arion_tds.openapi.convert import Walk
 from arion_tds.openapi.refs import Document, Key, Unusable, escape
-from arion_tds.openapi.schemas import Converter
+from arion_tds.openapi.schemas import Converter, TooLarge
 from arion_tds.openapi.value import Json
 from arion_tds.schema import Schema
 
@@ -26,9 +27,12 @@ _MAX_ACCEPT: Final = 4
 
 
 def read(
-    document: Document, converter: Converter | None, operation: dict[str, Json], where: str
+    document: Document, converters: tuple[Converter, ...], operation: dict[str, Json], where: str
 ) -> tuple[Schema | None, str]:
-    """The outputSchema (None: no promise) and the Accept header. `converter` None: schemas are not wanted."""
+    """The outputSchema (None: no promise) and the Accept header.
+
+    `converters` are tried in order until the schema is small enough; none: schemas are not wanted.
+    """
     responses = operation.get("responses")
     media: dict[str, None] = {}
     schemas: list[tuple[Json, str]] = []
@@ -40,17 +44,17 @@ def read(
             found = _json_schema(document, node, f"{where}/responses/{status}", media)
         except Unusable as error:
             promised = False
-            if converter is not None:
-                converter.warnings[error.problem] = None
+            if converters:
+                converters[0].warnings[error.problem] = None
             continue
         if found is None:
             promised = False
         else:
             schemas.append(found)
     accept = _accept(list(media))
-    if converter is None or not promised or not schemas or any(schema != schemas[0][0] for schema, _ in schemas[1:]):
+    if not converters or not promised or not schemas or any(schema != schemas[0][0] for schema, _ in schemas[1:]):
         return None, accept
-    return _convert(converter, *schemas[0]), accept
+    return _convert(converters, *schemas[0]), accept
 
 
 def _json_schema(document: Document, node: Json, where: str, media: dict[str, None]) -> tuple[Json, str] | None:
@@ -79,38 +83,44 @@ def _accept(media: list[str]) -> str:
     return ", ".join([*media[:_MAX_ACCEPT], "*/*;q=0.5"]) if media else "application/json, */*;q=0.5"
 
 
-def _convert(converter: Converter, raw: Json, where: str) -> Schema | None:
-    limit = converter.limits.max_output_schema_bytes
-    walk = Walk(converter)
-    try:
-        schema = walk.schema(raw, where)
-        if not isinstance(schema, dict) or not schema:
-            return None
-        if set(schema) == {"$ref"} or (set(schema) == {"$ref", "description"}):
-            key = next(iter(walk.refs))
-            component = converter.component(key)
-            schema = component.schema
-            refs = component.refs
-            if not isinstance(schema, dict) or not schema:
-                return None
-        else:
-            refs = tuple(walk.refs)
-        defs = converter.closure(refs, where, "max_output_schema_bytes")
-    except Unusable as error:
-        converter.warnings[error.problem] = None
+def _convert(converters: tuple[Converter, ...], raw: Json, where: str) -> Schema | None:
+    """The first that is small enough: as it is, or without descriptions."""
+    found: Schema | Problem | None = None
+    for converter in converters:
+        try:
+            found = _one(converter, raw, where)
+        except TooLarge as error:
+            found = error.problem
+            continue
+        except Unusable as error:
+            found = error.problem
+        break
+    if isinstance(found, Problem):
+        converters[0].warnings[found] = None
         return None
+    return found
+
+
+def _one(converter: Converter, raw: Json, where: str) -> Schema | None:
+    walk = Walk(converter)
+    schema = walk.schema(raw, where)
+    refs = tuple(walk.refs)
+    if isinstance(schema, dict) and set(schema) <= {"$ref", "description"} and refs:
+        component = converter.component(refs[0])
+        schema, refs = component.schema, component.refs
+    if not isinstance(schema, dict) or not schema:
+        return None
+    defs = converter.closure(refs, where, "max_output_schema_bytes")
     root = _rooted(converter, schema, refs)
     if defs:
         root["$defs"] = defs
     text = _encode(root)
-    if len(text) > limit:
-        converter.warn(where, f"output schema is left out {converter.limits.named('max_output_schema_bytes')}")
-        return None
-    if not converter.loose:
-        problem = json_schema.check(root)
-        if problem is not None:
-            converter.warn(where, f"output schema is left out: {problem}")
-            return None
+    if len(text) > converter.limits.max_output_schema_bytes:
+        named = converter.limits.named("max_output_schema_bytes")
+        raise TooLarge(where, f"output schema of {len(text)} bytes is left out {named}")
+    problem = None if converter.loose else json_schema.check(root)
+    if problem is not None:
+        raise Unusable(where, f"output schema is left out: {problem}")
     return Schema(text)
 
 
