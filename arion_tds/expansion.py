@@ -106,7 +106,7 @@ class Expander:
         self._busy: set[_Worker] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._closed = False
+        self._closed = asyncio.Event()
         self._started = 0
         self._ended = 0
 
@@ -130,7 +130,7 @@ class Expander:
         finally:
             self._waiting -= 1
         try:
-            if self._closed:
+            if self._closed.is_set():
                 return _rejected("the gateway is shutting down")
             return await self._expand(Job(source, self._limits, self._output))
         finally:
@@ -142,7 +142,7 @@ class Expander:
                 worker, fresh = await self._take()
             except OSError as error:
                 return _rejected(f"no worker process could be started: {error}")
-            if self._closed:
+            if self._closed.is_set():
                 await worker.end()
                 return _rejected("the gateway is shutting down")
             self._busy.add(worker)
@@ -155,7 +155,7 @@ class Expander:
                 return _rejected(f"expansion takes too long {self._limits.named('max_wall_seconds')}")
             except (OSError, EOFError, asyncio.IncompleteReadError, pickle.UnpicklingError, ValueError) as error:
                 status = await worker.end()
-                if not fresh and not self._closed and status is not None and status != -signal.SIGXCPU:
+                if not fresh and not self._closed.is_set() and status is not None and status != -signal.SIGXCPU:
                     continue  # it may have died while it was idle: once more in a new one
                 return _rejected(self._why(status, error))
             else:
@@ -165,7 +165,7 @@ class Expander:
 
     async def _put_back(self, worker: _Worker, *, healthy: bool) -> None:
         """Keep the worker for the next document, or end it."""
-        if healthy and not self._closed:
+        if healthy and not self._closed.is_set():
             self._idle.append(worker)
         else:
             self._ended += not healthy
@@ -205,7 +205,7 @@ class Expander:
 
     async def close(self) -> None:
         """End every worker, the busy ones too: their expansions come back as rejected."""
-        self._closed = True
+        self._closed.set()
         for worker in self._busy:
             worker.kill()  # its expansion is reading from it, and ends it
         while self._idle:
