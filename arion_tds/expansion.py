@@ -74,8 +74,9 @@ class _Worker:
     def kill(self) -> None:
         """Kill the process if it lives. Whoever reads from it finds the end of its output."""
         if self.process.returncode is None:
+            # Not process.kill(): that polls, and so may take the exit status away from the event loop (it reports 255).
             with contextlib.suppress(ProcessLookupError):
-                self.process.kill()
+                os.kill(self.process.pid, signal.SIGKILL)
 
     async def end(self) -> int | None:
         """Kill the process and wait for it; nobody else may be reading. Its exit status, negative for a signal."""
