@@ -12,7 +12,7 @@ a resource that was deleted meanwhile live for ever (istio/istio#41494).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 UNSETTLED: Final = "unsettled"
@@ -43,7 +43,7 @@ class Held:
         return sum(len(names) for names in self._versions.values())
 
     def add_scope(self, scope: str, generation: int) -> None:
-        """Consume the scope from now on: responses of an earlier generation say nothing about it."""
+        """Consume the scope from now on: what responses of an earlier generation say about it is not to be trusted."""
         self._versions[scope] = {}
         self._since[scope] = generation
 
@@ -52,19 +52,14 @@ class Held:
         self._versions.pop(scope, None)
         self._since.pop(scope, None)
 
-    def touch(self, names: Iterable[str], seq: int) -> None:
+    def touch(self, names: Collection[str], seq: int) -> None:
         """A response about these resources goes to the handler."""
         flying = self._flying
-        for name in names:
-            if name in flying:
-                race = self._races.get(name)
-                if race is None:
-                    self._races[name] = _Race(2, seq)
-                else:
-                    race.count += 1
-                    race.newest = seq
-                    race.decided = False
-            flying[name] = seq
+        if not flying.keys().isdisjoint(names):
+            for name in names:
+                if name in flying:
+                    self._contest(name, seq)
+        flying.update(dict.fromkeys(names, seq))
 
     def settle(self, scope: str, name: str, outcome: str | None, seq: int, generation: int) -> None:
         """`outcome` is what the response left in use: a version, or None for a resource that is gone."""
@@ -76,16 +71,13 @@ class Held:
         if known:
             self._record(scope, name, outcome, generation)
 
-    def keep(self, scope: str, name: str, seq: int, generation: int) -> None:
-        """The handler rejected the resource: what was in use before still is."""
-        if name not in self._races:
+    def keep(self, name: str) -> None:
+        """The handler rejected the resource: what was in use before still is, and with it its version."""
+        race = self._races.get(name)
+        if race is None:
             self._flying.pop(name, None)
-            return
-        race = self._races[name]
-        decided = race.decided and seq != race.newest
-        self._leave(name, race)
-        if not decided:
-            self._record(scope, name, UNSETTLED, generation)
+        else:
+            self._leave(name, race)
 
     def claim(self, scope: str, name: str, version: str) -> None:
         """The version is in use after all; ignored when the scope is not consumed."""
@@ -122,6 +114,15 @@ class Held:
                 claims[name] = UNSETTLED
         return claims
 
+    def _contest(self, name: str, seq: int) -> None:
+        race = self._races.get(name)
+        if race is None:
+            self._races[name] = _Race(2, seq)
+        else:
+            race.count += 1
+            race.newest = seq
+            race.decided = False
+
     def _race(self, name: str, seq: int, outcome: str | None) -> tuple[str | None, bool]:
         race = self._races[name]
         self._leave(name, race)
@@ -137,9 +138,13 @@ class Held:
             self._flying.pop(name, None)
 
     def _record(self, scope: str, name: str, outcome: str | None, generation: int) -> None:
-        if self._since.get(scope, generation + 1) > generation:
+        names = self._versions.get(scope)
+        if names is None:
             return
+        if self._since[scope] > generation and outcome is not None:
+            # The scope went and came back meanwhile: whether this content reached the old one or the new, who knows.
+            outcome = UNSETTLED
         if outcome is None:
-            self._versions[scope].pop(name, None)
+            names.pop(name, None)
         else:
-            self._versions[scope][name] = outcome
+            names[name] = outcome

@@ -209,33 +209,30 @@ class Session:
             self.settle(ticket, DeliveryVerdict())
         return ticket
 
-    def settle(self, ticket: Ticket, verdict: DeliveryVerdict) -> None:
-        """The handler's verdict, once. Recorded whether or not the stream of the response still is."""
+    def settle(self, ticket: Ticket, verdict: DeliveryVerdict | None) -> None:
+        """The handler's verdict, at once."""
+        for _ in self.settling(ticket, verdict):
+            pass
+
+    def settling(self, ticket: Ticket, verdict: DeliveryVerdict | None) -> Iterator[None]:
+        """The handler's verdict, one resource a step, so that a long one can be taken in slices. A second one is void.
+
+        Recorded whether or not the stream of the response still is. None: the handler broke, and what it had applied by
+        then is not known, so no version of it is claimed.
+        """
         checked = ticket.checked
         if checked is None:
             return
         state = self.types[ticket.kind]
-        bad = {problem.where for problem in verdict.rejected}
+        bad = {problem.where for problem in verdict.rejected} if verdict else set()
         for scope, name, version in _outcomes(checked):
             if name in bad:
-                state.held.keep(scope, name, ticket.seq, ticket.generation)
+                state.held.keep(name)
             else:
-                state.held.settle(scope, name, version, ticket.seq, ticket.generation)
-        problems = checked.problems + verdict.rejected
-        if checked.fault:
-            state.finish(ticket, f"response refused as a whole, nothing of it was applied: {checked.fault}")
-        else:
-            state.finish(ticket, reason(problems, checked.entries) if problems else "")
-
-    def fail(self, ticket: Ticket) -> None:
-        """The handler broke: what it had applied by then is not known, so no version of it is claimed."""
-        checked = ticket.checked
-        if checked is None:
-            return
-        state = self.types[ticket.kind]
-        for scope, name, _ in _outcomes(checked):
-            state.held.settle(scope, name, UNSETTLED, ticket.seq, ticket.generation)
-        state.finish(ticket, INTERNAL_ERROR)
+                outcome = version if verdict else UNSETTLED
+                state.held.settle(scope, name, outcome, ticket.seq, ticket.generation)
+            yield
+        state.finish(ticket, _answer(checked, verdict))
 
     def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)
         """A resource that was rejected has been taken after all: its version is in use from now on."""
@@ -249,6 +246,16 @@ class Session:
 
     def _names(self) -> tuple[str, ...]:
         return (ids.WILDCARD,) if self._wildcard else tuple(ids.glob(scope) for scope in self._scopes)
+
+
+def _answer(checked: Checked, verdict: DeliveryVerdict | None) -> str:
+    """The NACK's text, or "" for an ACK."""
+    if checked.fault:
+        return f"response refused as a whole, nothing of it was applied: {checked.fault}"
+    if verdict is None:
+        return INTERNAL_ERROR
+    problems = checked.problems + verdict.rejected
+    return reason(problems, checked.entries) if problems else ""
 
 
 def _outcomes(checked: Checked) -> Iterator[tuple[str, str, str | None]]:

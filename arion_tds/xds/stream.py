@@ -259,13 +259,21 @@ class AdsClient:
             self._calls.create_task(self._handle(ticket, ticket.delivery))
 
     async def _handle(self, ticket: Ticket, delivery: Delivery) -> None:
+        verdict: DeliveryVerdict | None = None
         try:
-            self._session.settle(ticket, await self._handler(delivery))
+            verdict = await self._handler(delivery)
         except Exception as error:  # noqa: BLE001  (the top of a task: a bug in a handler must not end the stream)
             if self._said.news(("handler", repr(error)), self._clock()):
                 _log.exception("a %s response could not be handled", ticket.kind.short)
         finally:
-            self._session.fail(ticket)  # Nothing, when it is settled; else the handler broke or was cancelled.
+            if verdict is None:
+                self._session.settle(ticket, None)
+                self._settled()
+        if verdict is not None:
+            pace = Pace()
+            for done, _ in enumerate(self._session.settling(ticket, verdict)):
+                if done % _STEP == 0:
+                    await pace.breathe()
             self._settled()
 
     def _settled(self) -> None:
@@ -304,7 +312,7 @@ class AdsClient:
 
     def _status(self, error: grpc.aio.AioRpcError) -> _End:
         details = error.details() or "no details"
-        if "too_many_pings" in details and self._keepalive < wire.SPARING_KEEPALIVE:
+        if wire.pings_refused(error) and self._keepalive < wire.SPARING_KEEPALIVE:
             self._keepalive = wire.SPARING_KEEPALIVE
             details += f"; from now on it is pinged every {wire.SPARING_KEEPALIVE:g} s only"
         if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:

@@ -63,10 +63,10 @@ class Response:
     message: discovery_pb2.DeltaDiscoveryResponse
 
 
-def channel(settings: AdsSettings, keepalive_time: float) -> grpc.aio.Channel:
-    """A new channel; nothing is shared with earlier ones, so that no old backoff delays it."""
+def options(settings: AdsSettings, keepalive_time: float) -> list[tuple[str, int]]:
+    """GRPC's channel arguments."""
     timeout = round(settings.keepalive_timeout * 1000)
-    options = [
+    return [
         ("grpc.keepalive_time_ms", round(keepalive_time * 1000)),
         ("grpc.keepalive_timeout_ms", timeout),
         ("grpc.keepalive_permit_without_calls", 1),
@@ -79,9 +79,20 @@ def channel(settings: AdsSettings, keepalive_time: float) -> grpc.aio.Channel:
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.enable_retries", 0),
     ]
+
+
+def channel(settings: AdsSettings, keepalive_time: float) -> grpc.aio.Channel:
+    """A new channel; nothing is shared with earlier ones, so that no old backoff delays it."""
+    arguments = options(settings, keepalive_time)
     if settings.credentials is None:
-        return grpc.aio.insecure_channel(settings.address, options)
-    return grpc.aio.secure_channel(settings.address, settings.credentials, options)
+        return grpc.aio.insecure_channel(settings.address, arguments)
+    return grpc.aio.secure_channel(settings.address, settings.credentials, arguments)
+
+
+def pings_refused(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the server ended the connection since it was pinged more often than it permits (ENHANCE_YOUR_CALM)."""
+    said = f"{error.details()} {error.debug_error_string()}".lower().replace("_", " ")
+    return "too many pings" in said or "enhance your calm" in said or "http2 error:11" in said
 
 
 def encode(request: Request, settings: AdsSettings) -> bytes:

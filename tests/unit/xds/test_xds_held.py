@@ -21,8 +21,8 @@ def test_a_version_counts_when_its_verdict_is_in(held: Held) -> None:
 
 def test_a_rejected_version_leaves_the_one_in_use(held: Held) -> None:
     held.touch([A, "s/m/b"], 1)
-    held.keep("s/m", A, 1, 0)
-    held.keep("s/m", "s/m/b", 1, 0)
+    held.keep(A)
+    held.keep("s/m/b")
     assert held.claims() == {A: "1"}
 
 
@@ -54,7 +54,7 @@ def test_when_the_newer_of_two_is_rejected_nothing_is_claimed_that_may_be_wrong(
         if seq == 1:
             held.settle("s/m", A, "2", 1, 0)
         else:
-            held.keep("s/m", A, 2, 0)
+            held.keep(A)
     assert held.claims() == {A: UNSETTLED}
 
 
@@ -70,8 +70,28 @@ def test_an_older_rejection_does_not_unsettle_what_a_newer_response_decided(held
     held.touch([A], 1)
     held.touch([A], 2)
     held.settle("s/m", A, "3", 2, 0)
-    held.keep("s/m", A, 1, 0)
+    held.keep(A)
     assert held.claims() == {A: "3"}
+
+
+def test_two_in_hand_that_are_both_rejected_leave_the_one_in_use(held: Held) -> None:
+    held.touch([A], 1)
+    held.touch([A], 2)
+    held.keep(A)
+    held.keep(A)
+    assert held.claims() == {A: "1"}
+
+
+def test_what_one_decided_is_open_again_when_another_comes(held: Held) -> None:
+    held.touch([A], 1)
+    held.touch([A], 2)
+    held.settle("s/m", A, "3", 2, 0)
+    held.touch([A], 3)
+    held.touch([A], 4)
+    held.settle("s/m", A, "4", 3, 0)
+    held.keep(A)
+    held.keep(A)
+    assert held.claims() == {A: UNSETTLED}
 
 
 def test_three_in_hand_leave_nothing_behind(held: Held) -> None:
@@ -79,7 +99,7 @@ def test_three_in_hand_leave_nothing_behind(held: Held) -> None:
         held.touch([A], seq)
     held.settle("s/m", A, "4", 3, 0)
     held.settle("s/m", A, "2", 1, 0)
-    held.keep("s/m", A, 2, 0)
+    held.keep(A)
     assert held.claims() == {A: "4"}
     assert not held._flying
     assert not held._races
@@ -92,9 +112,9 @@ def test_a_scope_that_goes_takes_its_versions_with_it(held: Held) -> None:
     assert held.claims() == {}
 
 
-def test_a_verdict_on_content_of_a_scope_that_went_and_came_back_says_nothing(held: Held) -> None:
+def test_a_verdict_on_content_of_a_scope_that_went_and_came_back_is_not_trusted(held: Held) -> None:
     held.touch([A], 1)
     held.drop_scope("s/m")
     held.add_scope("s/m", 2)
     held.settle("s/m", A, "2", 1, generation=0)
-    assert held.claims() == {}
+    assert held.claims() == {A: UNSETTLED}

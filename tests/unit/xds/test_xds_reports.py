@@ -183,4 +183,4 @@ def test_a_scope_that_came_back_is_not_credited_with_what_was_in_hand_before(tal
     assert talk.session.set_scopes(["s/m"])
     talk.opens()
     talk.judges(pending)
-    assert talk.claims(TOOL) == {}
+    assert talk.claims(TOOL) == {A: UNSETTLED}

@@ -1,4 +1,4 @@
-"""A conversation with the pure session: `hears` is the control plane speaking, `says` what the gateway puts on the wire."""
+"""A conversation with the pure session: `hears` is the control plane speaking, `says` what the gateway sends."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_a_rejected_resource_that_is_taken_later_is_claimed(talk: Talk) -> None:
 def test_a_handler_that_breaks_is_a_nack_and_claims_nothing_that_may_be_wrong(talk: Talk) -> None:
     talk.hears(TOOL, "n1", {A: "1"})
     ticket = talk.reads(TOOL, "n2", {A: "2"})
-    talk.session.fail(ticket)
+    talk.session.settle(ticket, None)
     assert [said.error for said in talk.says()] == [INTERNAL_ERROR]
     assert talk.hears(TOOL, "n3", {B: "1"}) == [ack(TOOL, "n3")]
     assert talk.claims(TOOL) == {A: UNSETTLED, B: "1"}
@@ -508,7 +508,7 @@ def test_a_settled_response_lets_its_payloads_go_while_its_answer_waits(talk: Ta
 def test_a_verdict_counts_once(talk: Talk) -> None:
     ticket = talk.reads(TOOL, "n1", {A: "1"})
     talk.judges(ticket)
-    talk.session.fail(ticket)
+    talk.session.settle(ticket, None)
     assert talk.says() == [ack(TOOL, "n1")]
     assert talk.session.unsettled == 0
 
