@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -26,12 +26,16 @@ _OBJECT: Final = b'"type":"object"'
 class Entry:
     """One published tool: its definition as JSON for each protocol era (the same object where they do not differ)."""
 
-    __slots__ = ("legacy", "modern", "published", "tool")
+    __slots__ = ("legacy", "modern", "published", "tokens", "tool")
 
     def __init__(self, tool: Tool, published: str) -> None:
-        """`published` is the name clients see. Both definitions are complete JSON objects."""
+        """`published` is the name clients see. Both definitions are complete JSON objects.
+
+        `tokens`: what the tool costs a context, once `counting` has counted it; -1 until then.
+        """
         self.tool = tool
         self.published = published
+        self.tokens = -1
         head = (
             b'{"name":'
             + _encode(published)
@@ -75,10 +79,11 @@ class View:
 
     `revision` counts publications of the scope; `list_revision` only those after which `tools/list` answers something
     else than before (what list_changed is sent for). `restricted` counts the tools with RBAC: at 0 every caller sees
-    the same. Nothing in here may be altered after publication.
+    the same. `touched` are the published names that this View has otherwise than the one before: added, replaced or
+    removed. Nothing in here may be altered after publication.
     """
 
-    __slots__ = ("list_revision", "order", "qualified", "restricted", "revision", "toolkits", "tools")
+    __slots__ = ("list_revision", "order", "qualified", "restricted", "revision", "toolkits", "tools", "touched")
 
     def __init__(  # noqa: PLR0917 - private to this module: `empty` and `replace`
         self,
@@ -89,6 +94,7 @@ class View:
         revision: int,
         list_revision: int,
         restricted: int,
+        touched: Collection[str] = (),
     ) -> None:
         """Made by `empty` and `replace` alone."""
         self.tools: Mapping[str, Entry] = tools
@@ -98,6 +104,7 @@ class View:
         self.revision = revision
         self.list_revision = list_revision
         self.restricted = restricted
+        self.touched = touched
 
     def find(self, name: str) -> Entry | None:
         """The tool of that name in either spelling: published or qualified."""
@@ -124,22 +131,26 @@ class View:
         qualified = tools if self.qualified is self.tools else dict(self.qualified)
         unlisted: dict[str, Entry] = {}
         restricted = self.restricted
+        touched: set[str] = set()
         for tool in gone:
             entry = qualified.pop(tool.qualified)
             restricted -= entry.tool.rbac is not None
             tools.pop(entry.published, None)
+            touched.add(entry.published)
             if entry.tool.eager or not eager_only:
                 unlisted[entry.published] = entry
         listed: dict[str, Entry] = {}
         for entry in come:
             tools[entry.published] = entry
+            touched.add(entry.published)
             qualified[entry.tool.qualified] = entry
             restricted += entry.tool.rbac is not None
             if entry.tool.eager or not eager_only:
                 listed[entry.published] = entry
         same = unlisted.keys() == listed.keys() and all(entry.same(listed[name]) for name, entry in unlisted.items())
         order = self.order if same else _reorder(self.order, unlisted.keys(), listed.keys())
-        return View(tools, qualified, order, toolkits, self.revision + 1, self.list_revision + (not same), restricted)
+        list_revision = self.list_revision + (not same)
+        return View(tools, qualified, order, toolkits, self.revision + 1, list_revision, restricted, touched)
 
 
 def _reorder(order: Sequence[str], unlisted: KeysView[str], listed: KeysView[str]) -> Sequence[str]:

@@ -139,3 +139,13 @@ def test_a_walk_across_a_change_neither_loses_nor_doubles_what_was_there_through
     throughout = {f"n.t{number}" for number in before & after}
     assert len(seen) == len(set(seen))
     assert throughout <= set(seen)
+
+
+def test_a_view_names_what_it_has_otherwise_than_the_one_before() -> None:
+    old = served(tool("n.a"), tool("n.b"), tool("n.c"))
+    assert set(old.touched) == {"n.a", "n.b", "n.c"}
+    changed = views.entry(tool("n.b", "new"), Naming.QUALIFIED)
+    new = old.replace([tool("n.a"), tool("n.b")], [changed], {}, eager_only=False)
+    assert set(new.touched) == {"n.a", "n.b"}
+    assert new.tools["n.c"] is old.tools["n.c"]
+    assert set(new.replace([], [], {}, eager_only=False).touched) == set()
