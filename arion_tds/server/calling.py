@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from arion_tds.model.caller import Caller
 from arion_tds.model.context import CallContext
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import eras, exchange, jsonrpc, param_headers, render, trace
@@ -20,7 +21,7 @@ from arion_tds.server.guard import Accepts
 from arion_tds.server.jsonrpc import Params, Request
 from arion_tds.server.methods import Call, Methods
 from arion_tds.server.running import Running
-from arion_tds.server.settings import Caller, CallPort, ExtraTool, FrontSettings, Observer
+from arion_tds.server.settings import CallPort, ExtraTool, FrontSettings, Observer
 from arion_tds.view import View
 
 _log = logging.getLogger("arion_tds.server")

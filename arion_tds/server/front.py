@@ -13,6 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
+from arion_tds.model.caller import Anonymous, Caller, Denial
 from arion_tds.model.result import RpcError
 from arion_tds.server import eras, exchange, guard, jsonrpc, search
 from arion_tds.server.calling import Asked, CallRunner
@@ -21,10 +22,7 @@ from arion_tds.server.methods import Methods
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import (
     AccessPort,
-    Anonymous,
-    Caller,
     CallPort,
-    Denial,
     FrontSettings,
     MethodsConfig,
     Observer,

@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from arion_tds.model.context import CallContext, nothing_granted
+from arion_tds.model.caller import Caller, Denial
+from arion_tds.model.context import CallContext
 from arion_tds.model.rbac import Rbac
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.view import Entry, View
@@ -90,44 +91,12 @@ class SearchPort(Protocol):
         ...
 
 
-class Caller(Protocol):
-    """Who asks, as far as the front needs to know."""
-
-    @property
-    def subject(self) -> str | None:
-        """Binds sessions: a session id works only for the subject that it was issued to."""
-        ...
-
-    def allows(self, rbac: Rbac | None) -> bool:
-        """Whether the caller may use (and therefore see) a tool with this rbac."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Denial:
-    """The caller is refused: HTTP status, a sentence, and headers such as WWW-Authenticate."""
-
-    status: int
-    message: str
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
 class AccessPort(Protocol):
     """Verifies credentials, once per request."""
 
     async def admit(self, headers: Mapping[str, str]) -> Caller | Denial:
         """Who sent these headers (looked up case-insensitively), or why the request is refused."""
         ...
-
-
-class Anonymous:
-    """Every caller of a listener without access control: only tools that ask for nothing."""
-
-    subject: str | None = None
-
-    def allows(self, rbac: Rbac | None) -> bool:
-        """No token matches no permission: ALLOW lists hide the tool, DENY lists do not."""
-        return nothing_granted(rbac)
 
 
 class Observer(Protocol):

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types.methods import validate_server_result
 
+from arion_tds.model.caller import Anonymous
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import jsonrpc
 from arion_tds.server.methods import Allows, Call, Methods
-from arion_tds.server.settings import Anonymous, ExtraTool, FrontSettings, MethodsConfig
+from arion_tds.server.settings import ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import View
 
 ANYONE = Anonymous().allows

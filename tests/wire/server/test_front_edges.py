@@ -9,7 +9,7 @@ import json
 import pytest
 from front_house import house, tool
 
-from arion_tds.server.settings import Denial
+from arion_tds.model.caller import Denial
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
