@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import signal
 import sys
 
@@ -25,6 +26,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Serve until told to stop."""
     loaded = judging.load(chosen.config)
     log.setup(loaded.file.log.level, loaded.file.log.format)
+    # A catalog is hundreds of thousands of objects that live long: looking for cycles among them is what stalls a loop.
+    gc.set_threshold(100_000, 50, 100)
     factory = uvloop.new_event_loop if sys.platform != "win32" else None
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(_serve(loaded))
@@ -37,4 +40,5 @@ async def _serve(loaded: judging.Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with app.running(loaded):
+        gc.freeze()
         await stop.wait()
