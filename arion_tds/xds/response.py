@@ -34,11 +34,6 @@ class ServerError:
     message: str
     dropped: bool
 
-    @property
-    def said(self) -> tuple[int, str]:
-        """Code and message."""
-        return self.code, self.message
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Checked:

@@ -31,7 +31,7 @@ INTERNAL_ERROR: Final = "internal error: the gateway failed to handle this respo
 class Ticket:
     """A response that is being handled. `delivery` None: nothing is, or no longer, to be handed over.
 
-    `errors` is what the server said it cannot give; `void` whether the response was refused as a whole.
+    `errors` is what the server said it cannot give; `error`, once settled, the NACK's text, "" for an ACK.
     """
 
     kind: Kind

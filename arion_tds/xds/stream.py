@@ -12,33 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NoReturn
 
 import grpc
 import grpc.aio
 
-from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.delivery import Kind, ResourceId
 from arion_tds.pace import Pace
 from arion_tds.xds import wire
 from arion_tds.xds.backoff import Backoff, Uniform
-from arion_tds.xds.session import Session, Ticket
-from arion_tds.xds.status import AdsStatus, Observer, Said, Silent, TypeStatus
-from arion_tds.xds.subscription import Request
+from arion_tds.xds.handling import Handler, Handling
+from arion_tds.xds.session import Session
+from arion_tds.xds.status import AdsStatus, Observer, Silent, TypeStatus
+from arion_tds.xds.telling import Teller
 from arion_tds.xds.wire import AdsSettings
 
 __all__ = ["AdsClient", "AdsSettings", "AdsStatus", "Observer", "TypeStatus"]
 
-_log = logging.getLogger("arion_tds.xds")
-
 _STEP: Final = 64
 """Entries of a response read between two looks at the clock."""
 
-_LOGGED: Final = 2000
-"""Characters of a NACK that are logged; the admin's status has all of it."""
-
-Handler = Callable[[Delivery], Awaitable[DeliveryVerdict]]
 _Call = grpc.aio.StreamStreamCall[bytes, bytes]
 
 
@@ -70,16 +64,12 @@ class AdsClient:
         and reading stops while they do.
         """
         self._settings = settings
-        self._handler = handler
         self._clock = clock
-        self._observer: Observer = observer or Silent()
+        self._teller = Teller(clock, observer or Silent())
         self._session = Session(scopes, wildcard=settings.subscription == "wildcard")
         self._backoff = Backoff(settings.backoff_base, settings.backoff_max, rng)
         self._keepalive = settings.keepalive_time
-        self._fetch_left = settings.initial_fetch_timeout
-        self._said = Said()
-        self._calls = asyncio.TaskGroup()
-        self._ready = asyncio.Event()
+        self._handling = Handling(self._session, handler, settings.initial_fetch_timeout, self._teller, self._settled)
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._reopen = asyncio.Event()
@@ -91,11 +81,11 @@ class AdsClient:
     @property
     def is_ready(self) -> bool:
         """Whether every type's first response was applied, or the initial fetch has had its time. Never unset."""
-        return self._ready.is_set()
+        return self._handling.ready.is_set()
 
     async def wait_ready(self) -> None:
         """Until `is_ready`. While no stream can be opened that is for ever: the caller bounds it."""
-        await self._ready.wait()
+        await self._handling.ready.wait()
 
     def status(self) -> AdsStatus:
         """The client now."""
@@ -132,20 +122,22 @@ class AdsClient:
 
     async def run(self) -> NoReturn:
         """Keep a stream open until cancelled. Cancelling also ends the handler calls that are under way."""
-        async with asyncio.TaskGroup() as self._calls:
+        async with asyncio.TaskGroup() as calls:
+            self._handling.calls = calls
             while True:
                 await self._something_to_ask()
                 begun = self._clock()
                 end = await self._attempt()
                 lived = self._clock() - begun
                 delay = self._backoff.least(lived) if end.ours else self._backoff.delay(lived)
-                self._tell(end, delay)
+                self._last_error = self._last_error if end.ours else end.why
+                self._teller.ended(self._settings.address, end.why, delay, ours=end.ours)
                 await asyncio.sleep(delay)
 
     async def _something_to_ask(self) -> None:
         """A stream on which nothing can be asked for is not opened: without scopes there is nothing to wait for."""
         while not self._session.has_names:
-            self._ready.set()
+            self._handling.ready.set()
             self._wake.clear()
             await self._wake.wait()
 
@@ -159,17 +151,17 @@ class AdsClient:
             end = await self._connect(call)
             if end is None:
                 self._connected_since = self._clock()
-                self._observer.connected()
+                self._teller.observer.connected()
                 self._session.open()
                 end = await self._converse(call)
         except Exception as error:  # noqa: BLE001  (the top of all that one stream does: the next may fare better)
-            _log.exception("the control plane's stream broke on an error of our own")
+            self._teller.broke("the control plane's stream", error)
             end = _End(f"internal error: {error!r}")
         finally:
             self._session.close()
             self._connected_since = None
             await channel.close(None)
-        self._observer.disconnected(end.why)
+        self._teller.observer.disconnected(end.why)
         return end
 
     async def _connect(self, call: _Call) -> _End | None:
@@ -185,7 +177,7 @@ class AdsClient:
     async def _converse(self, call: _Call) -> _End:
         """Read and write until one of the two ends, or scopes ask for another stream."""
         async with asyncio.TaskGroup() as tasks:
-            timer = tasks.create_task(self._initial_fetch())
+            timer = tasks.create_task(self._handling.initial_fetch())
             parts = [tasks.create_task(part) for part in (self._read(call), self._write(call), self._until_reopen())]
             await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             timer.cancel()
@@ -209,7 +201,8 @@ class AdsClient:
             except asyncio.InvalidStateError:
                 return _End(f"{(await call.code()).name}: {await call.details()}")
             if request.nonce:
-                self._answered(request)
+                self._room.set()
+                self._teller.answered(request.kind, request.error)
 
     async def _read(self, call: _Call) -> _End:
         while True:
@@ -217,25 +210,27 @@ class AdsClient:
                 self._room.clear()
                 await self._room.wait()
             try:
-                raw = await call.read()
+                # No name is given to what is read: it would keep it in memory until the next response.
+                end = await self._receive(await call.read())
             except grpc.aio.AioRpcError as error:
-                return self._status(error)
-            if not isinstance(raw, bytes):
-                return _End("the control plane ended the stream (OK)")
-            response = wire.parse(raw)
-            if isinstance(response, str):
-                return _End(response)
-            await self._receive(response)
+                end = self._status(error)
+            if end is not None:
+                return end
 
-    async def _receive(self, response: wire.Response) -> None:
+    async def _receive(self, raw: object) -> _End | None:
+        """A response, or the end of the stream. The loop goes on turning while a long one is read."""
+        if not isinstance(raw, bytes):
+            return _End("the control plane ended the stream (OK)")
+        response = wire.parse(raw)
+        if isinstance(response, str):
+            return _End(response)
         self._backoff.succeeded()
         self._last_response_at = self._clock()
         intake = self._session.begin(response.type_url, response.nonce)
         if intake is None:
-            self._observer.dropped(response.type_url)
-            self._warn(("dropped", response.type_url), "response of a type not asked for: %r", response.type_url)
-            return
-        self._observer.response(intake.kind, response.size)
+            self._teller.dropped(response.type_url)
+            return None
+        self._teller.observer.response(intake.kind, response.size)
         pace = Pace()
         for done, entry in enumerate(wire.resources(response)):
             intake.update(*entry)
@@ -250,65 +245,18 @@ class AdsClient:
             if done % _STEP == 0:
                 await pace.breathe()
         ticket = self._session.receive(intake)
-        for error in ticket.errors:
-            what = "cannot be had, dropped here" if error.dropped else "cannot be had, what is in use stays"
-            self._warn(("error", error), "%s %s %s: code %d, %s", intake.kind.short, error.name, what, *error.said)
-        if ticket.delivery is None:
-            self._settled()
-        else:
-            self._calls.create_task(self._handle(ticket, ticket.delivery))
-
-    async def _handle(self, ticket: Ticket, delivery: Delivery) -> None:
-        verdict: DeliveryVerdict | None = None
-        try:
-            verdict = await self._handler(delivery)
-        except Exception as error:  # noqa: BLE001  (the top of a task: a bug in a handler must not end the stream)
-            if self._said.news(("handler", repr(error)), self._clock()):
-                _log.exception("a %s response could not be handled", ticket.kind.short)
-        finally:
-            if verdict is None:
-                self._session.settle(ticket, None)
-                self._settled()
-        if verdict is not None:
-            pace = Pace()
-            for done, _ in enumerate(self._session.settling(ticket, verdict)):
-                if done % _STEP == 0:
-                    await pace.breathe()
-            self._settled()
+        self._teller.errors(intake.kind, ticket.errors)
+        self._handling.take(ticket)
+        return None
 
     def _settled(self) -> None:
-        """A verdict is in: it may have to be told, it may make room, it may have been the last one before ready."""
+        """A verdict is in: it may have to be told, and it may make room for another response."""
         self._wake.set()
         self._room.set()
-        if not self._ready.is_set() and self._session.complete:
-            self._ready.set()
-            _log.info("first content of every type is in")
-
-    async def _initial_fetch(self) -> None:
-        """The time that ready waits for; it runs only while a stream is up (gRFC A57)."""
-        begun = self._clock()
-        try:
-            await asyncio.sleep(max(0.0, self._fetch_left))
-        finally:
-            self._fetch_left -= self._clock() - begun
-        if not self._ready.is_set():
-            self._ready.set()
-            _log.warning(
-                "ready without the control plane's word on %s: it had %g s (initial_fetch_timeout)",
-                ", ".join(kind.short for kind, state in self._session.types.items() if not state.answered) or "all",
-                self._settings.initial_fetch_timeout,
-            )
 
     async def _until_reopen(self) -> _End:
         await self._reopen.wait()
         return _End("more scopes are consumed: they are declared on a new stream", ours=True)
-
-    def _answered(self, request: Request) -> None:
-        self._room.set()
-        self._observer.answered(request.kind, accepted=not request.error)
-        if request.error:
-            text = request.error if len(request.error) <= _LOGGED else request.error[:_LOGGED] + "…"
-            self._warn(("nack", request.kind, request.error), "NACK %s: %s", request.kind.short, text)
 
     def _status(self, error: grpc.aio.AioRpcError) -> _End:
         details = error.details() or "no details"
@@ -318,20 +266,3 @@ class AdsClient:
         if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
             details += f"; max_message_bytes is {self._settings.max_message_bytes}"
         return _End(f"{error.code().name}: {details}")
-
-    def _tell(self, end: _End, delay: float) -> None:
-        if end.ours:
-            _log.info("%s", end.why)
-            return
-        self._last_error = end.why
-        self._warn(
-            ("ended", end.why),
-            "control plane %s: %s; what it sent stays served; next try in %.1f s",
-            self._settings.address,
-            end.why,
-            delay,
-        )
-
-    def _warn(self, key: tuple[object, ...], text: str, *values: object) -> None:
-        if self._said.news(key, self._clock()):
-            _log.warning(text, *values)
