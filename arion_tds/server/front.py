@@ -37,6 +37,8 @@ SEARCH_PATH: Final = "/mcp/search"
 SEARCH_METHOD: Final = "search"
 """What an `Observer` hears for /mcp/search."""
 
+METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
+
 _OTHER: Final = "other"
 _KNOWN: Final = frozenset(("initialize", "server/discover", "ping", "tools/list", "tools/call", "subscriptions/listen"))
 _ANONYMOUS: Final = Anonymous()
@@ -72,9 +74,13 @@ class McpFront:
         self._guard = guard.guard(
             loopback=settings.loopback, hosts=settings.allowed_hosts, origins=settings.allowed_origins
         )
-        self._methods = Methods(settings, MethodsConfig() if config is None else config)
+        config = MethodsConfig() if config is None else config
+        self._methods = Methods(settings, config)
+        self._activated = config.activated
         self._calls = CallRunner(settings, self._methods, calls, self._observer, random_bytes)
         self._streams = Streams(published, settings, self._observer, self._methods.identity)
+        if self._activated is not None:
+            self._activated.listen(self._streams.tell_session)
 
     def status(self) -> dict[str, int]:
         """`open_streams`, `running_calls` (those of legacy sessions) and `sessions_issued` (by this process)."""
@@ -87,6 +93,8 @@ class McpFront:
     async def close(self) -> None:
         """Tell every open stream to end and take no new ones. Calls run on; the HTTP server waits for them."""
         self._streams.close()
+        if self._activated is not None:
+            self._activated.close()
 
     async def handler(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one HTTP request."""
@@ -110,6 +118,8 @@ class McpFront:
             if wrong is not None:
                 return exchange.refuse(403, wrong)
         path, _, _ = request.raw_path.partition("?")
+        if path.startswith(METADATA_PATH) and self._settings.protected_resource is not None:
+            return self._metadata(request, path, self._settings.protected_resource)
         if path not in {PATH, SEARCH_PATH}:
             return exchange.refuse(404, f"nothing is served at {path[:256]}: the MCP endpoint is {PATH}")
         caller = _ANONYMOUS if self._access is None else await self._access.admit(headers)
@@ -122,6 +132,15 @@ class McpFront:
         if request.method in {"GET", "DELETE"}:
             return await self._stream_or_end(request, caller)
         return exchange.refuse(405, f"{request.method} is not served here", headers={"Allow": "POST, GET, DELETE"})
+
+    @staticmethod
+    def _metadata(request: web.BaseRequest, path: str, document: bytes) -> web.Response:
+        """What clients need to know to get a token (RFC 9728)."""
+        if path not in {METADATA_PATH, METADATA_PATH + PATH}:
+            return exchange.refuse(404, f"the metadata of this resource is at {METADATA_PATH}{PATH}")
+        if request.method not in {"GET", "HEAD"}:
+            return exchange.refuse(405, "GET this document", headers={"Allow": "GET"})
+        return exchange.reply(200, document, {"Cache-Control": "max-age=3600"})
 
     async def _post(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         started = self._clock()
@@ -213,7 +232,9 @@ class McpFront:
 
     def _list(self, asked: Asked) -> web.Response:
         view = self._published.view
-        found = self._methods.tools_list(view, asked.message, asked.caller.allows, modern=asked.modern)
+        found = self._methods.tools_list(
+            view, asked.message, asked.caller.allows, modern=asked.modern, session=asked.session
+        )
         return asked.error(found) if isinstance(found, RpcError) else exchange.answer(asked.accepts, 200, found)
 
     async def _listen(self, asked: Asked) -> web.StreamResponse:
@@ -241,6 +262,8 @@ class McpFront:
             return exchange.refuse(404, _NO_SESSION)
         if request.method == "DELETE":
             self._sessions.end(identity, caller.subject)
+            if self._activated is not None:
+                self._activated.end(identity)
             self._streams.end_session(identity)
             return exchange.empty(204)
         if not guard.accepts(request.headers.get(exchange.ACCEPT)).any:

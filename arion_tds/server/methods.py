@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -39,6 +40,7 @@ class Methods:
         self._page_size = settings.page_size
         self._extra = config.extra_tools
         self._catalog = config.catalog
+        self._activated = config.activated
         self.identity = render.server_meta(settings.name, settings.version)
         caching = b',"ttlMs":%d,"cacheScope":' % settings.ttl_ms + _encode(settings.cache_scope)
         self._list_tail = caching + b',"_meta":{' + self.identity + b"}}"
@@ -62,8 +64,12 @@ class Methods:
         revision = eras.negotiate(jsonrpc.text(jsonrpc.member(params, "protocolVersion")))
         return revision, b'{"protocolVersion":' + _encode(revision) + self._initialized
 
-    def tools_list(self, view: View, request: Request, allows: Allows, *, modern: bool) -> bytes | RpcError:
-        """The answer with one page: the gateway's own tools first, then the catalog in the order of published names."""
+    def tools_list(
+        self, view: View, request: Request, allows: Allows, *, modern: bool, session: str | None = None
+    ) -> bytes | RpcError:
+        """The answer with one page: the gateway's own tools first, then what the session has found by search, then the
+        catalog in the order of published names.
+        """
         raw = jsonrpc.member(request.params, "cursor")
         after = "" if raw == jsonrpc.NULL else _after(raw)
         if isinstance(after, RpcError):
@@ -71,6 +77,8 @@ class Methods:
         parts: list[bytes] = []
         if self._extra and not after:
             parts += self._extra_modern if modern else self._extra_legacy
+        if self._activated is not None and not after:
+            parts += [entry.legacy for entry in self._found(view, session, allows)]
         following: str | None = None
         if self._catalog:
             shown, following = self._page(view, after, allows)
@@ -79,6 +87,15 @@ class Methods:
         head = b'{"resultType":"complete","tools":[' if modern else b'{"tools":['
         tail = b"]" + cursor + (self._list_tail if modern else b"}")
         return jsonrpc.result_of_list(request.id, head, parts, tail)
+
+    def _found(self, view: View, session: str | None, allows: Allows) -> Iterator[Entry]:
+        """What the session has found, as far as it is still there, still the caller's, and not listed for everybody."""
+        if self._activated is None:
+            return
+        for name in self._activated.of(session):
+            entry = view.tools.get(name)
+            if entry is not None and not entry.tool.eager and (entry.tool.rbac is None or allows(entry.tool.rbac)):
+                yield entry
 
     def _page(self, view: View, after: str, allows: Allows) -> tuple[list[Entry], str | None]:
         """Entries that the caller may see, and the name after which the next page starts."""

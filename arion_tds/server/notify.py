@@ -46,6 +46,7 @@ class ChangeNotifier:
         self._timer: asyncio.Handle | None = None
         self._round: Iterator[Subscriber] = iter(())
         self._revision = 0
+        self._again = False
         self._last = float("-inf")
         self._stop = published.listen(self._published_anew)
 
@@ -62,6 +63,12 @@ class ChangeNotifier:
         """Tell it no more."""
         self._subscribers.pop(subscriber, None)
 
+    def tell(self, subscriber: Subscriber) -> None:
+        """Tell this one in the next round: the list changed for it alone."""
+        subscriber.told = -1
+        self._again = True
+        self._schedule()
+
     def close(self) -> None:
         """Stop listening; the streams are ended by whoever opened them."""
         self._stop()
@@ -70,14 +77,19 @@ class ChangeNotifier:
             self._timer = None
 
     def _published_anew(self, old: View, new: View) -> None:
-        if old.list_revision == new.list_revision or self._timer is not None or not self._subscribers:
-            return  # nothing to tell, a round is coming anyway, or nobody listens
+        if old.list_revision != new.list_revision and self._subscribers:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            return  # a round is coming anyway
         loop = self._loop()
         self._timer = loop.call_at(max(loop.time(), self._last + self._interval), self._begin)
 
     def _begin(self) -> None:
         self._last = self._loop().time()
         self._revision = self._published.view.list_revision
+        self._again = False
         self._round = iter(list(self._subscribers))
         self._continue()
 
@@ -90,7 +102,7 @@ class ChangeNotifier:
                 subscriber.stream.push(subscriber.message)
         if len(some) == _AT_ONCE:
             self._timer = self._loop().call_soon(self._continue)
-        elif self._published.view.list_revision != self._revision:  # it changed again while the round ran
+        elif self._again or self._published.view.list_revision != self._revision:  # changed while the round ran
             self._timer = self._loop().call_at(self._last + self._interval, self._begin)
         else:
             self._timer = None

@@ -14,6 +14,7 @@ from arion_tds.model.caller import Caller, Denial
 from arion_tds.model.context import CallContext
 from arion_tds.model.rbac import Rbac
 from arion_tds.model.result import CallResult, RpcError
+from arion_tds.server.activated import Activated
 from arion_tds.view import Entry, View
 
 DEFAULT_SEARCH_RESULTS: Final = 10
@@ -27,7 +28,8 @@ class FrontSettings:
     `loopback`: the listener is reachable from this machine only, so Host and Origin must name it. `allowed_hosts`
     (when given, checked on any listener) and `allowed_origins` add to what is accepted; an origin is written
     `https://host[:port]`, or `*`. `sse_after` is the silence after which a call's answer becomes an event stream, so
-    that keep-alive comments can be sent. `max_search_results` caps what a search may ask for.
+    that keep-alive comments can be sent. `max_search_results` caps what a search may ask for. `protected_resource`: the
+    document of RFC 9728, served to everybody.
     """
 
     name: str
@@ -47,6 +49,7 @@ class FrontSettings:
     allowed_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     loopback: bool = False
+    protected_resource: bytes | None = None
 
 
 class CallPort(Protocol):
@@ -142,7 +145,11 @@ class ExtraTool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MethodsConfig:
-    """`extra_tools` by name are listed before the others. `catalog` False: they are all that is listed and called."""
+    """`extra_tools` by name are listed before the others. `catalog` False: they are all that is listed and called.
+
+    `activated`: tools that are listed for one handshake session only, after the extra tools.
+    """
 
     extra_tools: Mapping[str, ExtraTool] = dataclasses.field(default_factory=dict)
     catalog: bool = True
+    activated: Activated | None = None

@@ -12,7 +12,7 @@ from typing import Final
 from aiohttp import web
 
 from arion_tds.server import eras, jsonrpc
-from arion_tds.server.notify import METHOD, ChangeNotifier
+from arion_tds.server.notify import METHOD, ChangeNotifier, Subscriber
 from arion_tds.server.sessions import Session
 from arion_tds.server.settings import FrontSettings, Observer
 from arion_tds.server.sse import EventStream
@@ -34,6 +34,7 @@ class Streams:
         self._notifier = ChangeNotifier(published, interval=settings.notify_interval)
         self._open: dict[EventStream, bytes | None] = {}
         self._by_session: dict[str, EventStream] = {}
+        self._subscribers: dict[EventStream, Subscriber] = {}
         self._closing = False
 
     def __len__(self) -> int:
@@ -77,15 +78,24 @@ class Streams:
     ) -> web.StreamResponse:
         settings = self._settings
         self._open[stream] = last
-        subscriber = None if changed is None else self._notifier.add(stream, changed)
+        if changed is not None:
+            self._subscribers[stream] = self._notifier.add(stream, changed)
         self._observer.streams(len(self._open))
         try:
             return await stream.run(request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)
         finally:
+            subscriber = self._subscribers.pop(stream, None)
             if subscriber is not None:
                 self._notifier.discard(subscriber)
             del self._open[stream]
             self._observer.streams(len(self._open))
+
+    def tell_session(self, identity: str) -> None:
+        """The list changed for this session alone: say so on its GET stream, if one is open."""
+        stream = self._by_session.get(identity)
+        subscriber = None if stream is None else self._subscribers.get(stream)
+        if subscriber is not None:
+            self._notifier.tell(subscriber)
 
     def end_session(self, identity: str) -> None:
         """End the GET stream of the session, if one is open."""
