@@ -28,7 +28,7 @@ async def test_answers_match_the_output_schemas_of_the_catalog_and_repeat() -> N
         for path in CATALOG.glob("*.yaml"):
             found = documents.read(path.read_text("utf-8"))
             assert isinstance(found, list)
-            for document in found:
+            for document in (one for one in found if one.kind == "McpTool"):
                 tool = pb.Tool.FromString(document.held.payload)
                 method, url, body = CALLS[f"{tool.namespace}.{tool.name}"]
                 answers = []
