@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast demo proto docs clean
+.PHONY: check test fast demo conformance proto docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,9 @@ test: $(READY)
 demo: $(READY)
 	@$(BIN)/python scripts/demo.py
 
+conformance: $(READY)
+	suite=$$($(BIN)/python scripts/node_packages.py conformance) && $(BIN)/python -m conformance.run "$$suite" $(WRITE)
+
 proto: $(READY)
 	$(BIN)/python scripts/gen_proto.py
 
@@ -34,4 +37,4 @@ docs: $(READY)
 	$(BIN)/python scripts/gen_docs.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) .node build dist *.egg-info
