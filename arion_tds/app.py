@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
 import arion_tds
-from arion_tds import deriving
+from arion_tds import deriving, disclosure
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener, AdminSources
 from arion_tds.backends.clusters import Clusters
@@ -31,6 +31,7 @@ from arion_tds.catalog import Catalog
 from arion_tds.config import judging, values
 from arion_tds.config.file import ControlPlaneConfig, ListenerConfig
 from arion_tds.config.judging import Config
+from arion_tds.doors import Clocks, Door
 from arion_tds.errors import BindError, ConfigError
 from arion_tds.expansion import Expander
 from arion_tds.finding import Finder
@@ -89,6 +90,11 @@ class Gateway:
             self.problems,
             self.metrics,
         )
+        clocks = Clocks(time.time, time.monotonic)  # noqa: TID251
+        self.doors = {
+            listener.name: Door(listener, catalog.gateway.name, self.metrics, clocks)
+            for listener, catalog in zip(file.listeners, self.catalogs, strict=True)
+        }
         self.ads = self._ads_client(file.control_plane) if file.control_plane and self._by_scope else None
         self.fronts: dict[str, McpFront] = {}
         self.bound: dict[str, str] = {}
@@ -103,6 +109,7 @@ class Gateway:
         await stack.enter_async_context(self.freshness.running())
         await self._start_admin(stack)
         for catalog in self.catalogs:
+            await stack.enter_async_context(_task(catalog.tokens.run()))
             refused = await self.ingest.load(catalog)
             if refused:
                 raise ConfigError([str(problem) for problem in refused])
@@ -132,6 +139,11 @@ class Gateway:
         host, port = values.split_address(settings.address)
         gateway = catalog.gateway
         search = gateway.search
+        door = self.doors[settings.name]
+        await stack.enter_async_context(door.open())
+        calls = Calls(settings.name, gateway, Backends(self.clusters, self.upstreams), self.metrics, time.perf_counter)
+        finder = Finder(catalog)
+        searched = self.metrics.searches.labels(settings.name, "search_tools").inc
         front = McpFront(
             FrontSettings(
                 name=gateway.name,
@@ -146,13 +158,17 @@ class Gateway:
                 allowed_origins=settings.allowed_origins,
                 allowed_hosts=settings.allowed_hosts,
                 loopback=values.is_loopback(host),
+                cache_scope=door.cache_scope,
+                protected_resource=door.metadata,
             ),
             catalog.published,
-            Calls(settings.name, gateway, Backends(self.clusters, self.upstreams), self.metrics, time.perf_counter),
-            Finder(catalog),
+            calls,
+            finder,
             self._sessions,
             clock=time.perf_counter,
             random_bytes=os.urandom,
+            config=disclosure.methods(gateway, catalog.published, finder, calls, searched),
+            access=door.access,
             observer=_FrontObserver(self.metrics, settings.name),
         )
         listener = HttpListener(front, host, port)
@@ -232,6 +248,8 @@ class Gateway:
         for catalog in self.catalogs:
             self.metrics.tools.labels(catalog.scope).set(len(catalog.published.view.tools))
             self.metrics.revision.labels(catalog.scope).set(catalog.published.view.revision)
+        for door in self.doors.values():
+            door.measure()
         if self.ads is not None:
             status = self.ads.status()
             self.metrics.xds_connected.set(status.connected)

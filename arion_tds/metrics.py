@@ -38,6 +38,18 @@ class Metrics:
         self.dropped = Counter(
             "arion_tds_dropped", "Messages dropped for clients that read too slowly", ["listener", "what"], registry=r
         )
+        self.auth = Counter(
+            "arion_tds_auth", "Tokens verified or missing, by outcome", ["listener", "outcome"], registry=r
+        )
+        self.jwks_fetches = Counter(
+            "arion_tds_jwks_fetches", "Fetches of an issuer's keys", ["listener", "provider", "outcome"], registry=r
+        )
+        self.jwks_age = Gauge(
+            "arion_tds_jwks_age_seconds",
+            "Seconds since an issuer's keys were last had (-1: never)",
+            ["listener", "provider"],
+            registry=r,
+        )
         self.resources = Counter(
             "arion_tds_resources", "Delivered resources by verdict", ["type", "verdict"], registry=r
         )

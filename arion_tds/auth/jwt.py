@@ -140,7 +140,7 @@ def _key(item: object) -> tuple[str | None, Key] | str:
     if not isinstance(item, dict):
         return "is not an object"
     kind, use, kid = item.get("kty"), item.get("use", "sig"), item.get("kid")
-    if kind not in {"RSA", "EC", "OKP"}:
+    if not isinstance(kind, str) or kind not in {"RSA", "EC", "OKP"}:
         return f"is of type {str(kind)[:16]!r}, which verifies no public signature"
     if use != "sig":
         return "is not for signatures"

@@ -17,6 +17,7 @@ from arion_tds.backends.mcp.address import parse as parse_addresses
 from arion_tds.backends.mcp.pool import UpstreamsSettings
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
+from arion_tds.config.access import JwtConfig
 from arion_tds.config.values import Address, Model, Seconds, Secret
 from arion_tds.errors import ConfigError
 from arion_tds.model.cluster import Cluster, ClusterTls
@@ -157,6 +158,8 @@ class ListenerConfig(Model):
     """Host headers beside the listener's own."""
     stdio_servers: tuple[StdioServerConfig, ...] = ()
     """MCP servers of this listener that run as child processes."""
+    jwt: JwtConfig | None = None
+    """Tokens that callers show; without it nobody is known."""
     drain_timeout: Seconds = 10.0
     """Calls under way get this long when the listener stops."""
 

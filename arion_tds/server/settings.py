@@ -20,6 +20,9 @@ from arion_tds.view import Entry, View
 DEFAULT_SEARCH_RESULTS: Final = 10
 """Results of a search that names no `limit`."""
 
+DEFAULT_FOUND_TOOLS: Final = 5
+"""The same for the search tool, whose results a model reads whole."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FrontSettings:
@@ -64,12 +67,18 @@ class CallPort(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Ranked entries with their scores, how many matched in all, how they were ranked, and words that were respelt."""
+    """Ranked entries with their scores, how many matched in all, how they were ranked, and words that were respelt.
+
+    `tokens`: what each hit costs a context, in the same order; nothing where that is not known. `degraded`: why the
+    ranking is a lesser one than configured.
+    """
 
     hits: Sequence[tuple[Entry, float]]
     total: int
     ranking: str
     corrected: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tokens: Sequence[int] = ()
+    degraded: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

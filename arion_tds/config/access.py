@@ -1,0 +1,220 @@
+"""Keys of gateway.yaml that say who may come in, how much of it, and what is written down: JWT, TLS, limits, audit.
+
+Part of config.file; the names of `jwt` are those of Envoy's `jwt_authn` filter.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import pydantic
+from pydantic import Field
+
+from arion_tds.auth import jwt
+from arion_tds.auth.access import FromHeader
+from arion_tds.auth.jwks import RemoteSettings
+from arion_tds.config.values import Model, Seconds
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+\Z")
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z")
+
+
+def _url(value: str, *, path: bool = True) -> str:
+    try:
+        parts = urlsplit(value)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+        parts = urlsplit("")
+    if not fine or parts.username or parts.fragment or re.search(r'["\\\s]', value) or not value.isascii():
+        msg = f"{value!r} is not an absolute http or https URL"
+        raise ValueError(msg)
+    if not path and parts.query:
+        msg = f"{value!r} must not have a query"
+        raise ValueError(msg)
+    return value
+
+
+class FromHeaderConfig(Model):
+    """A header that holds the token."""
+
+    name: str
+    """Its name."""
+    value_prefix: str = ""
+    """What stands before the token, such as `Bearer `; compared without regard to case."""
+
+    @pydantic.field_validator("name")
+    @classmethod
+    def _token(cls, value: str) -> str:
+        if not _TOKEN.match(value):
+            msg = f"{value!r} is not a header name"
+            raise ValueError(msg)
+        return value
+
+
+class LocalJwksConfig(Model):
+    """Keys that are here: exactly one of `filename` and `inline_string`. A file that changes is read anew."""
+
+    filename: str | None = None
+    """Path of a JWKS document."""
+    inline_string: str | None = None
+    """The document itself (public keys only, so it need not be a secret)."""
+
+    @pydantic.model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.filename is None) == (self.inline_string is None):
+            msg = "name exactly one of `filename` and `inline_string`"
+            raise ValueError(msg)
+        if self.inline_string is not None:
+            keys = jwt.parse_keys(self.inline_string.encode())
+            if isinstance(keys, str):
+                msg = f"inline_string {keys}"
+                raise ValueError(msg)
+        return self
+
+    def read(self) -> bytes:
+        """The document. OSError when the file cannot be read."""
+        if self.filename is None:
+            return (self.inline_string or "").encode()
+        return pathlib.Path(self.filename).read_bytes()
+
+
+class RemoteJwksConfig(Model):
+    """Keys that are fetched. While they cannot be renewed the old ones stay in use, with a warning."""
+
+    uri: str
+    """Address of the JWKS document."""
+    timeout: Seconds = 5.0
+    """Of one fetch."""
+    cache_duration: Seconds = 600.0
+    """Keys are renewed this often."""
+    cooldown: Seconds = 30.0
+    """Least time between fetches caused by tokens with unknown keys, and between tries that fail."""
+    max_bytes: int = Field(default=1 << 20, ge=1024)
+    """Largest document."""
+    ca_file: str | None = None
+    """Certificates to trust; the system's when unset."""
+
+    @pydantic.field_validator("uri")
+    @classmethod
+    def _absolute(cls, value: str) -> str:
+        return _url(value)
+
+    def settings(self) -> RemoteSettings:
+        """As the value that auth takes."""
+        return RemoteSettings(
+            uri=self.uri,
+            timeout=self.timeout,
+            cache_duration=self.cache_duration,
+            cooldown=self.cooldown,
+            max_bytes=self.max_bytes,
+        )
+
+
+class JwtProviderConfig(Model):
+    """An issuer of tokens."""
+
+    issuer: str = ""
+    """The `iss` that its tokens carry; not checked when unset."""
+    audiences: tuple[str, ...] = ()
+    """One of them must be in `aud`; when unset, the listener's `jwt.resource`, and without one nothing is checked."""
+    algorithms: tuple[str, ...] = jwt.ALGORITHMS
+    """Signatures that are accepted, whatever a token says of itself."""
+    local_jwks: LocalJwksConfig | None = None
+    """Keys that are here."""
+    remote_jwks: RemoteJwksConfig | None = None
+    """Keys that are fetched."""
+    clock_skew: float = Field(default=60.0, ge=0)
+    """Seconds by which clocks may differ."""
+    require_expiration: bool = True
+    """A token without `exp` is refused."""
+    from_headers: tuple[FromHeaderConfig, ...] = (FromHeaderConfig(name="Authorization", value_prefix="Bearer "),)
+    """Where its tokens stand."""
+
+    @pydantic.field_validator("algorithms")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in jwt.ALGORITHMS:
+                msg = f"{name!r} is not accepted: use {', '.join(jwt.ALGORITHMS)}"
+                raise ValueError(msg)
+        if not value:
+            msg = "name at least one"
+            raise ValueError(msg)
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _source(self) -> Self:
+        if (self.local_jwks is None) == (self.remote_jwks is None):
+            msg = "name exactly one of `local_jwks` and `remote_jwks`"
+            raise ValueError(msg)
+        if not self.from_headers:
+            msg = "from_headers: name at least one"
+            raise ValueError(msg)
+        return self
+
+    def provider(self, name: str, resource: str | None) -> jwt.Provider:
+        """As the value that auth takes."""
+        audiences = self.audiences or (() if resource is None else (resource,))
+        return jwt.Provider(
+            name=name,
+            issuer=self.issuer,
+            audiences=audiences,
+            algorithms=frozenset(self.algorithms),
+            clock_skew=self.clock_skew,
+            require_expiration=self.require_expiration,
+        )
+
+    def headers(self) -> tuple[FromHeader, ...]:
+        """Where its tokens stand, as the value that auth takes."""
+        return tuple(FromHeader(one.name, one.value_prefix) for one in self.from_headers)
+
+
+class JwtConfig(Model):
+    """Whose tokens a listener trusts, and what it demands of them."""
+
+    providers: dict[str, JwtProviderConfig] = Field(min_length=1)
+    """By name."""
+    required: bool = True
+    """`false`: callers without a token come in as nobody. A bad token is refused either way."""
+    scopes_required: tuple[str, ...] = ()
+    """All of them must be granted (`scope` or `scp`); else 403 `insufficient_scope`."""
+    resource: str | None = None
+    """Public URL of this endpoint, such as `https://mcp.example.com/mcp`: clients are told it (RFC 9728)."""
+    max_cached_tokens: int = Field(default=10_000, ge=1)
+    """Verified tokens that are remembered."""
+
+    @pydantic.field_validator("resource")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return None if value is None else _url(value, path=False)
+
+    @pydantic.field_validator("scopes_required")
+    @classmethod
+    def _scopes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for scope in value:
+            if not _SCOPE.match(scope):
+                msg = f"{scope!r} is not a scope"
+                raise ValueError(msg)
+        return value
+
+    @pydantic.field_validator("providers")
+    @classmethod
+    def _named(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in value:
+            if not _NAME.match(name):
+                msg = f"provider {name!r}: a name is made of letters, digits, `_`, `.` and `-`"
+                raise ValueError(msg)
+        return value
+
+    @property
+    def metadata_url(self) -> str | None:
+        """Where clients find the metadata of the resource (RFC 9728, 3.1)."""
+        if self.resource is None:
+            return None
+        parts = urlsplit(self.resource)
+        return f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path.rstrip('/')}"
