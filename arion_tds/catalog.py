@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from arion_tds import view as views
+from arion_tds.counting import TokenCounts
 from arion_tds.model.change import Change, Verdict
 from arion_tds.model.gateway import Gateway
 from arion_tds.model.names import Naming
@@ -26,7 +27,7 @@ from arion_tds.view import Entry, Published
 
 
 class Catalog:
-    """The registry, search index and published View of one gateway."""
+    """The registry, search index, token counts and published View of one gateway."""
 
     def __init__(self, gateway: Gateway, naming: Naming) -> None:
         """Empty; static content is committed like delivered content. `settled`: index and View hold the same tools."""
@@ -34,10 +35,11 @@ class Catalog:
         self.naming = naming
         self.scope = gateway.scope or gateway.name
         self.published = Published(self.scope, naming)
+        self.tokens = TokenCounts(self.published)
         self.index = SearchIndex()
         self.settled = True
         self.snapshot = snapshots.EMPTY
-        self._rules = Rules(naming=naming, code_mode=gateway.code_mode is not None)
+        self._rules = Rules(naming, code_mode=gateway.code_mode is not None, reserved=gateway.reserved)
         self._writing = asyncio.Lock()
 
     async def commit(self, changes: Sequence[Change], *, when: Callable[[], bool] | None = None) -> tuple[Verdict, ...]:

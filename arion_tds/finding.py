@@ -41,8 +41,10 @@ class Finder:
             permits=permits if settled and view.restricted else None,
             visible=None if settled else visible,
         )
+        entries = [(held[name], score) for name, score in hits.items]
         return Found(
-            hits=[(held[name], score) for name, score in hits.items],
+            hits=entries,
+            tokens=[self._catalog.tokens.of(entry) for entry, _ in entries],
             total=hits.total,
             ranking=hits.ranking.value,
             corrected=dict(hits.corrected),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Final
 
 from arion_tds.model.policy import DEFAULT_RESPONSE_BYTES, DEFAULT_TIMEOUT
 from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
 from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
+
+SEARCH_TOOLS: Final = "search_tools"
+CALL_TOOL: Final = "call_tool"
+"""The gateway's own tools under progressive disclosure. Only `bare` names of a catalog can be the same."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +63,13 @@ class Gateway:
     sources: tuple[OpenApiSource, ...] = ()
     servers: tuple[McpServer, ...] = ()
     toolkits: tuple[Toolkit, ...] = ()
+
+    @property
+    def discloses(self) -> bool:
+        """Whether most tools are found by search instead of being listed (code mode lists none in any case)."""
+        return self.search is not None and self.code_mode is None
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Published names that no tool of the catalog may have: those of the gateway's own tools beside it."""
+        return frozenset((SEARCH_TOOLS, CALL_TOOL)) if self.discloses else frozenset()

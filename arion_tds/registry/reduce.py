@@ -40,10 +40,11 @@ ACCEPTED: Final = Verdict()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What differs between gateways: how names are published, and whether toolkits count (code mode)."""
+    """What differs between gateways: how names are published, which are taken, whether toolkits count (code mode)."""
 
     naming: Naming = Naming.QUALIFIED
     code_mode: bool = False
+    reserved: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,6 +144,8 @@ class _Work:
         other = self._index.get(published)
         if other is not None and other.qualified != qualified:
             return _refused(qualified, _same(qualified, other, published))
+        if published in self._rules.reserved:
+            return _refused(qualified, _own_name(qualified, published))
         if old is not None and moves:
             self._drop(old)
         self._note(qualified, old, tool)
@@ -178,6 +181,8 @@ class _Work:
         for tool in tools:
             qualified = tool.qualified
             published = names.published(self._rules.naming, tool.namespace, tool.name)
+            if published in self._rules.reserved:
+                return _own_name(qualified, published)
             twin = mine.setdefault(published, qualified)
             if twin is not qualified:
                 return f"{twin!r} and {qualified!r} would both be published as {published!r}: rename one of them"
@@ -261,6 +266,10 @@ def _warning(text: str) -> Verdict:
 def _taken(other: Tool, holder: Namespace) -> str:
     where = other.namespace
     return f"name {other.qualified!r} is taken: namespace {where!r} is owned by {ownership.title(where, holder)}"
+
+
+def _own_name(qualified: str, published: str) -> str:
+    return f"{qualified!r} would be published as {published!r}, which is a tool of the gateway itself: rename it"
 
 
 def _same(qualified: str, other: Tool, published: str) -> str:

@@ -1,7 +1,9 @@
 """How many tokens a tool costs a model's context.
 
 In: tools, or texts. Out: counts, exact (OpenAI's o200k_base) where the extra `tokens` is installed, else estimated.
-Called by admin and the front, to say what a full list would cost. A count changes only with its tool: keep it.
+Called by counting and the cli, to say what a full list would cost. A count changes only with its tool: keep it.
+
+The vocabulary takes half a second and 60 MB: `load` it in a thread, and before that use `estimate`.
 """
 
 from __future__ import annotations
@@ -28,13 +30,23 @@ def count(texts: Sequence[str]) -> list[int]:
     """Tokens of each text. Exact counting takes about 35 µs a tool, and half a second once, for the vocabulary."""
     counter = _counter()
     if counter is None:
-        return [math.ceil(len(each) / CHARACTERS_A_TOKEN) for each in texts]
+        return [estimate(len(each)) for each in texts]
     return counter(texts)
 
 
+def estimate(characters: int) -> int:
+    """Tokens of so many characters, about a tenth off."""
+    return math.ceil(characters / CHARACTERS_A_TOKEN)
+
+
 def exact() -> bool:
-    """Whether counts are exact: otherwise they are estimated from the length, about a tenth off."""
+    """Whether counts are exact: otherwise they are estimated from the length."""
     return _counter() is not None
+
+
+def load() -> None:
+    """Make the first `count` quick. Blocks for half a second: call it in a thread."""
+    count(["a"])
 
 
 @functools.cache

@@ -1,12 +1,13 @@
 """`POST /mcp/search`: the request's JSON judged, the answer's JSON joined. Pure.
 
 In: a body and the listener's cap. Out: a `SearchAsk` or the field that is wrong, and for what was found the response
-body. Called by front.
+body. Called by front, and by the search tool (`read`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeGuard
 
 import msgspec
@@ -41,6 +42,11 @@ def parse(body: bytes, cap: int) -> tuple[SearchAsk, bool] | Wrong:
     asked = jsonrpc.obj(body)
     if asked is None:
         return Wrong("", 'the body must be a JSON object such as {"query": "create invoice"}')
+    return read(asked, cap)
+
+
+def read(asked: Mapping[str, object], cap: int) -> tuple[SearchAsk, bool] | Wrong:
+    """Like `parse`, for an object that is decoded already."""
     for field in asked:
         if field not in _FIELDS:
             return Wrong(field[:256], "unknown field: use query, namespace, limit, offset")
@@ -78,8 +84,20 @@ def _whole(value: object, least: int) -> TypeGuard[int]:
 
 
 def render(found: Found, ask: SearchAsk, *, capped: bool) -> bytes:
-    """`{"tools":[…],"total","ranking"}` and, where they apply, `corrected`, `next_offset`, `capped` (the cap)."""
+    """The answer of /mcp/search."""
+    costs: Sequence[int | None] = found.tokens or (None,) * len(found.hits)
+    tools = [_tool(entry, score, cost) for (entry, score), cost in zip(found.hits, costs, strict=True)]
+    return joined(tools, found, ask, capped=capped)
+
+
+def joined(tools: Sequence[bytes], found: Found, ask: SearchAsk, *, capped: bool) -> bytes:
+    """`{"tools","total","ranking"}` and where they apply `degraded`, `corrected`, `next_offset`, `capped` (the cap).
+
+    `tools` are the hits as JSON.
+    """
     rest: dict[str, object] = {"total": found.total, "ranking": found.ranking}
+    if found.degraded is not None:
+        rest["degraded"] = found.degraded
     if found.corrected:
         rest["corrected"] = found.corrected
     following = ask.offset + len(found.hits)
@@ -87,11 +105,10 @@ def render(found: Found, ask: SearchAsk, *, capped: bool) -> bytes:
         rest["next_offset"] = following
     if capped:
         rest["capped"] = ask.limit
-    tools = b",".join([_tool(entry, score) for entry, score in found.hits])
-    return b'{"tools":[' + tools + b"]," + _encode(rest)[1:]
+    return b'{"tools":[' + b",".join(tools) + b"]," + _encode(rest)[1:]
 
 
-def _tool(entry: Entry, score: float) -> bytes:
+def _tool(entry: Entry, score: float, cost: int | None) -> bytes:
     tool = entry.tool
     output = b"" if tool.output_schema is None else b',"outputSchema":' + tool.output_schema.text
     return b"".join(
@@ -105,6 +122,7 @@ def _tool(entry: Entry, score: float) -> bytes:
             b',"inputSchema":',
             tool.input_schema.text,
             output,
+            b"" if cost is None else b',"tokens":%d' % cost,
             b',"score":',
             _encode(round(float(score), 6)),
             b"}",

@@ -160,9 +160,9 @@ async def test_a_tool_that_search_alone_finds_is_no_change_of_the_list() -> None
     async with listening(listener(gateway={"search": {}})) as (here, streams):
         await here.put("McpTool", "a/main/shop.hidden", tool("shop.hidden"))
         assert await here.a.search("echoes") == ["shop.hidden"]
-        assert await here.a.listed() == []
+        assert await here.a.listed() == ["search_tools", "call_tool"]
         await here.put("McpTool", "a/main/shop.shown", tool("shop.shown", disclosure_mode="EAGER"))
-        assert await here.a.listed() == ["shop.shown"]
+        assert await here.a.listed() == ["search_tools", "call_tool", "shop.shown"]
         for stream in streams["a"]:
             await stream.told(1)
         await here.put("McpTool", "a/main/shop.hidden", tool("shop.hidden", "Another text"))
