@@ -101,7 +101,7 @@ class JwtAccess:
         self._now = now
         self._heard = heard
         self._anonymous = Anonymous()
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[str, bytes], _Known] = OrderedDict()
         places: dict[FromHeader, list[Trusted]] = {}
         for one in trusted:
             for header in one.headers:
@@ -124,14 +124,15 @@ class JwtAccess:
                 continue
             if isinstance(headers, MultiMapping) and len(headers.getall(name)) > 1:
                 return self._denial(400, "invalid_request", f"the {name} header came more than once")
-            return await self._admit(value[len(prefix) :].strip(), trusted)
+            return await self._admit(name, value[len(prefix) :].strip(), trusted)
         if not self._settings.required:
             return self._anonymous
         self._tell("missing")
         return Denial(401, "a bearer token is needed", {"WWW-Authenticate": f"Bearer{self._resource}"})
 
-    async def _admit(self, text: str, trusted: tuple[Trusted, ...]) -> Caller | Denial:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    async def _admit(self, place: str, text: str, trusted: tuple[Trusted, ...]) -> Caller | Denial:
+        # The place belongs to it: what one header may hold, another may not.
+        digest = (place, hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest())
         known = self._known.get(digest)
         if known is not None:
             if self._now() < known.until and await known.source.keys() is known.keys:
