@@ -184,9 +184,7 @@ def ready(admin: str) -> bool:
 
 def with_ports(text: str, ports: dict[int, int]) -> str:
     """The text with the ports of this run."""
-    for documented, free in ports.items():
-        text = text.replace(f":{documented}", f":{free}")
-    return text
+    return re.sub(r":(\d+)\b", lambda found: f":{ports.get(int(found[1]), found[1])}", text)
 
 
 def free_ports(count: int) -> list[int]:

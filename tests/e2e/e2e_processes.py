@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import re
 import shutil
 import signal
 import socket
@@ -108,10 +109,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def with_ports(text: str, ports: dict[int, int]) -> str:
-    """The text with every port of the documentation replaced by one of the test."""
-    for documented, free in ports.items():
-        text = text.replace(f":{documented}", f":{free}")
-    return text
+    """The text with every port of the documentation replaced by one of the test. `ports`: documented → free."""
+    return re.sub(r":(\d+)\b", lambda found: f":{ports.get(int(found[1]), found[1])}", text)
 
 
 @dataclasses.dataclass
