@@ -1,0 +1,192 @@
+"""What the README tells its reader to type, typed: its blocks as written, in a folder of its own, on free ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from e2e_processes import ROOT, Process, eventually, free_ports, with_ports
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not all(map(shutil.which, ("make", "curl", "sh"))), reason="needs make, curl and a shell"),
+]
+
+DOCUMENTED = (50051, 50052, 4001, 8080, 8081, 9901)
+
+
+class Reader:
+    """Somebody who follows the README in `folder`, with this Python's commands on the path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ports = dict(zip(DOCUMENTED, free_ports(len(DOCUMENTED)), strict=True))
+        self.text = with_ports((ROOT / "README.md").read_text("utf-8"), self.ports)
+        self.env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        self.started: list[Process] = []
+
+    def block(self, section: str, language: str) -> list[str]:
+        """The code blocks of a section, in order."""
+        (body,) = re.findall(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", self.text, re.MULTILINE | re.DOTALL)
+        return re.findall(rf"^```{language}\n(.*?)^```", body, re.MULTILINE | re.DOTALL)
+
+    def background(self, command: str) -> Process:
+        """Type a command that goes on running."""
+        log = self.folder / f"log-{len(self.started)}"
+        process = Process(log, "sh", "-c", command, cwd=self.folder, env=self.env)
+        self.started.append(process)
+        return process
+
+    def type(self, command: str) -> str:
+        """Type a command and wait for its end; what it wrote."""
+        done = subprocess.run(
+            ["sh", "-ec", command],
+            cwd=self.folder,
+            env={**os.environ, **self.env},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    async def says(self, process: Process, text: str) -> str:
+        """Until the process wrote the text; all that it wrote."""
+
+        async def look() -> str:
+            if process.child.poll() is not None:
+                pytest.fail(f"it ended:\n{process.log()}")
+            assert text in process.log(), process.log()
+            return process.log()
+
+        return await eventually(look, timeout=40)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    made = Reader(tmp_path)
+    yield made
+    for process in made.started:
+        process.kill()
+
+
+def several(text: str) -> list[Any]:
+    """JSON values that follow each other."""
+    found, decoder = [], json.JSONDecoder()
+    while text := text.strip():
+        value, end = decoder.raw_decode(text)
+        found.append(value)
+        text = text[end:]
+    return found
+
+
+def copied(reader: Reader) -> None:
+    """A checkout with the test's ports. Its virtual environment is there already: making one takes minutes."""
+    for name in ("Makefile", "scripts", "examples", "control_plane_example"):
+        source, target = ROOT / name, reader.folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    for name in ("scripts/demo.py", "examples/gateway.yaml"):
+        path = reader.folder / name
+        path.write_text(with_ports(path.read_text("utf-8"), reader.ports), encoding="utf-8")
+    (reader.folder / "pyproject.toml").touch()
+    commands = reader.folder / ".venv" / "bin"
+    commands.mkdir(parents=True)
+    (commands / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    (commands / "python").chmod(0o755)
+    (reader.folder / ".venv" / ".ready").touch()
+
+
+async def test_make_demo_runs_and_every_command_that_it_prints_works(reader: Reader) -> None:
+    copied(reader)
+    (block,) = reader.block("Try it", "sh")
+    demo, test = (line.partition("#")[0].strip() for line in block.splitlines())
+    assert "pytest" in reader.type(f"{test} --dry-run")  # this very run
+
+    process = reader.background(demo)
+    printed = (await reader.says(process, "Ctrl-C ends it all.")).partition("In another terminal:")[2]
+    search, call, take_away, look = re.findall(r"^  # .*\n((?:  .*\n)+)", printed, re.MULTILINE)
+    assert json.loads(reader.type(search))["tools"][0]["name"] == "weather.get_forecast"
+    assert json.loads(reader.type(call))["result"]["structuredContent"]["city"] == "Osaka"
+    reader.type(take_away)
+
+    async def gone() -> None:
+        assert "Unknown tool" in reader.type(call)
+
+    await eventually(gone, timeout=5)
+    dump, problems = several(reader.type(look))
+    assert [scope["scope"] for scope in dump["scopes"]] == ["tenant-a-mcp/main", "tenant-b-mcp/main"]
+    assert problems["problems"] == []
+
+    os.killpg(process.child.pid, signal.SIGINT)  # as a terminal does at Ctrl-C
+
+    async def ended() -> None:
+        assert not process.survivors(), process.log()
+
+    await eventually(ended)
+    assert "Traceback" not in process.log()
+
+
+async def test_the_config_the_pushed_tool_and_the_search_work_as_written(reader: Reader) -> None:
+    (config,) = reader.block("Configure", "yaml")
+    (reader.folder / "gateway.yaml").write_text(config, encoding="utf-8")
+    assert "gateway.yaml: good" in reader.type("arion-tds check -c gateway.yaml")
+    serve = re.match(r"# gateway\.yaml: (arion-tds serve .*)", config)
+    assert serve is not None
+    run_control_plane, push = reader.block("Push a tool", "sh")
+    (document,) = reader.block("Push a tool", "yaml")
+    in_folder = re.match(r"# (my-catalog/report\.yaml)\n", document)
+    assert in_folder is not None
+    (reader.folder / "my-catalog").mkdir()
+    forecast = "tenant-a-weather.get_forecast.yaml"
+    shutil.copy(ROOT / "control_plane_example" / "catalog" / forecast, reader.folder / "my-catalog")
+
+    reader.background(f"exec {run_control_plane}")
+    reader.background(f"exec python -m control_plane_example.sample_service --address 127.0.0.1:{reader.ports[4001]}")
+    await reader.says(reader.background(f"exec {serve[1]}"), "first content of every type is in")
+
+    (search,) = reader.block("Search", "sh")
+    assert [tool["name"] for tool in json.loads(reader.type(search))["tools"]] == ["weather.get_forecast"]
+
+    path = reader.folder / in_folder[1]
+    path.write_text(document, encoding="utf-8")
+    await reports(reader, wanted=True)
+    path.rename(reader.folder / path.name)  # out of the folder: the tool goes
+    await reports(reader, wanted=None)
+
+    put, status, problems = (line.partition(" #")[0] for line in push.splitlines())
+    assert "error" not in json.loads(reader.type(put))
+    await reports(reader, wanted=True)
+    (stream,) = json.loads(reader.type(status))["streams"]
+    assert stream["node"] == "gateway-1"
+    assert stream["types"]["McpTool"]["nacked"] == 0
+    assert json.loads(reader.type(problems))["problems"] == []
+
+
+async def reports(reader: Reader, wanted: bool | None) -> None:
+    """Until a call of the pushed tool is answered so by the service; None: until there is no such tool."""
+    asked = {"name": "demo.report", "arguments": {"city": "Lima", "celsius": 19.5}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+
+    async def look() -> None:
+        url = f"http://127.0.0.1:{reader.ports[8080]}/mcp"
+        async with aiohttp.ClientSession() as http, http.post(url, json=body) as response:
+            answer = await response.json()
+        known = "error" not in answer
+        accepted = json.loads(answer["result"]["content"][0]["text"])["accepted"] if known else None
+        assert accepted is wanted, answer
+
+    await eventually(look)
