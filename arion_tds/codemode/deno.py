@@ -1,0 +1,255 @@
+"""Sandboxes that are Deno processes: one process, one program, no permission at all.
+
+In: the limits of a gateway. Out: ready sandboxes. Called by pool; needs the extra `code-mode` (the `deno` wheel).
+
+What keeps a program in: Deno was given no permission (files, network, environment, processes, foreign code), imports
+from elsewhere are off, the working directory is empty and the environment holds nothing of ours. What keeps it small:
+V8's heap cap, the watch over resident memory (buffers lie outside of V8's heap), kernel limits on files and CPU. What
+ends it: SIGKILL to its process group, by us, or by the kernel when we are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from arion_tds.codemode import process as processes
+from arion_tds.codemode import protocol
+from arion_tds.codemode.engine import Ending, GoneError, StartError
+from arion_tds.codemode.limits import Limits, size
+from arion_tds.errors import ConfigError
+
+INSTALL: Final = "pip install 'arion-tds[code-mode]'"
+_WORKER: Final = Path(__file__).parent / "child" / "worker.js"
+_FLAGS: Final = (
+    *("run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-check"),
+    *("--no-remote", "--no-npm", "--no-code-cache", "--cached-only"),
+)
+_ENVIRONMENT: Final = {
+    # What Deno would write about a program goes nowhere: not even the directory can be made.
+    "DENO_DIR": f"{os.devnull}/none",
+    "DENO_EMIT_CACHE_MODE": "disable",
+    "DENO_NO_UPDATE_CHECK": "1",
+    "NO_COLOR": "1",
+}
+_OPEN_FILES: Final = 64
+_STDERR_KEPT: Final = 8192
+_CLOSE_SECONDS: Final = 5.0
+_log = logging.getLogger("arion_tds.codemode")
+
+
+def find() -> str:
+    """The path of the deno that the extra installed. ConfigError with the command to run where there is none."""
+    try:
+        found = importlib.import_module("deno").find_deno_bin()
+    except (ImportError, AttributeError, OSError):
+        raise ConfigError([f"code_mode needs the sandbox engine: {INSTALL}"]) from None
+    return str(found)
+
+
+class DenoSandbox:
+    """One process. Its tasks (stderr, memory) end with it and are waited for by `clear`."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        limits: Limits,
+        lifeline: int,
+        cleared: Callable[[DenoSandbox], None],
+    ) -> None:
+        """`lifeline`: our end of the pipe whose closing kills the process. `cleared` hears when nothing is left."""
+        self._cleared = cleared
+        self._process = process
+        self._limits = limits
+        self._lifeline = lifeline
+        self._ending: GoneError | None = None
+        self._stderr = b""
+        self._base = 0
+        self._tasks = [asyncio.create_task(self._read_stderr())]
+
+    @property
+    def pid(self) -> int:
+        """The process, which leads a group of its own."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.returncode is None and self._ending is None
+
+    def watch(self) -> None:
+        """Start to look at its memory. What it holds now is Deno's own."""
+        self._base = processes.held(self.pid) or 0
+        self._tasks.append(asyncio.create_task(self._watch_memory()))
+
+    async def _watch_memory(self) -> None:
+        limit = self._base + self._limits.memory_limit_bytes
+        while (held := processes.held(self.pid)) is not None:
+            if held > limit:
+                self._end(Ending.MEMORY, f"held {size(held - self._base)}")
+                return
+            await asyncio.sleep(self._limits.watch_interval)
+
+    async def _read_stderr(self) -> None:
+        stderr = self._process.stderr
+        while stderr is not None and (part := await stderr.read(4096)):
+            self._stderr = (self._stderr + part)[:_STDERR_KEPT]  # V8 says what ails it first
+
+    async def send(self, frame: bytes) -> None:
+        """Write one line and wait until little of it is left with us."""
+        stdin = self._process.stdin
+        try:
+            if stdin is not None and self._ending is None:
+                stdin.writelines((frame, b"\n"))
+                await stdin.drain()
+                return
+        except (ConnectionError, RuntimeError):  # RuntimeError: uvloop, on a pipe that has closed
+            pass
+        raise await self._why()
+
+    async def receive(self) -> bytes:
+        """The next line."""
+        stdout = self._process.stdout
+        try:
+            if stdout is not None and self._ending is None:
+                return (await stdout.readuntil(b"\n"))[:-1]
+        except asyncio.LimitOverrunError:
+            self._end(Ending.OVERLONG, f"sent a line of more than {size(self._limits.max_frame_bytes)}")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        raise await self._why()
+
+    async def _why(self) -> GoneError:
+        """The reason of the end. The pipe can be at its end a little before the process is."""
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                status = await self._process.wait()
+                await self._tasks[0]
+        except TimeoutError:
+            status = None
+        if self._ending is not None:
+            return self._ending
+        if b"out of memory" in self._stderr.lower() or b"heap limit" in self._stderr:
+            return GoneError(Ending.MEMORY, "filled the heap")
+        if status is not None and status < 0:
+            return GoneError(Ending.EXITED, f"was ended by {signal.Signals(-status).name}")
+        return GoneError(Ending.EXITED, f"ended itself with status {status}")
+
+    def _end(self, ending: Ending, detail: str) -> None:
+        if self._ending is None:
+            self._ending = GoneError(ending, detail)
+        self.end()
+
+    def end(self) -> None:
+        """Kill the group. The lifeline goes too, should the signal have missed."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+    async def clear(self) -> None:
+        """Kill it, and return once the process is reaped and its tasks are done."""
+        self.end()
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is not None:
+            stdin.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                # wait() returns only after the pipe is at its end: what was still said is thrown away.
+                while stdout is not None and await stdout.read(1 << 16):
+                    pass
+                await self._process.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._cleared(self)
+
+
+class DenoEngine:
+    """Starts sandboxes and clears them away. One per gateway, since the heap's size is set at the start.
+
+    Fields belong to the event loop that made it. Close it.
+    """
+
+    def __init__(self, binary: str, limits: Limits) -> None:
+        """`binary` comes from `find`. Makes an empty directory for the processes to stand in."""
+        self._binary = binary
+        self._limits = limits
+        self._directory = tempfile.mkdtemp(prefix="arion-tds-")
+        self._sandboxes: dict[DenoSandbox, None] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._sandboxes)
+
+    async def sandbox(self) -> DenoSandbox:
+        """Start one and wait until it says that it is ready."""
+        if self._closed:
+            raise StartError("the gateway is shutting down")
+        try:
+            made = await self._start()
+        except OSError as error:
+            raise StartError(f"{self._binary}: {error}") from error
+        self._sandboxes[made] = None
+        try:
+            async with asyncio.timeout(self._limits.start_timeout):
+                frame = protocol.read(await made.receive())
+        except TimeoutError:
+            frame = f"nothing within {self._limits.start_timeout:g} s"
+        except GoneError as error:
+            frame = error.detail
+        except BaseException:
+            await made.clear()
+            raise
+        if not isinstance(frame, protocol.Ready) or frame.version != protocol.VERSION:
+            await made.clear()
+            raise StartError(f"a sandbox did not become ready: {frame}")
+        return made
+
+    async def _start(self) -> DenoSandbox:
+        limits = self._limits
+        heap = max(8, limits.memory_limit_bytes >> 20)
+        reading, writing = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(self._binary, *_FLAGS, f"--v8-flags=--max-old-space-size={heap},--stack-size=900", str(_WORKER)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=limits.max_frame_bytes,
+                env=_ENVIRONMENT,
+                cwd=self._directory,
+                start_new_session=True,
+                pass_fds=(reading,),
+            )
+            processes.tie(process.pid, reading)
+        except BaseException:
+            os.close(writing)
+            raise
+        finally:
+            os.close(reading)
+        processes.restrain(process.pid, cpu_seconds=int(limits.execution_timeout * 4) + 30, open_files=_OPEN_FILES)
+        return DenoSandbox(process, limits, writing, self._forget)
+
+    def _forget(self, sandbox: DenoSandbox) -> None:
+        self._sandboxes.pop(sandbox, None)
+
+    async def close(self) -> None:
+        """End everything that was started."""
+        self._closed = True
+        for sandbox in list(self._sandboxes):
+            sandbox.end()
+        for sandbox in list(self._sandboxes):
+            await sandbox.clear()
+        await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
