@@ -428,3 +428,17 @@ def test_a_tool_that_moves_to_another_split_gives_up_its_former_published_name()
     assert outcome.snapshot.published.get("a_b__c") is None
     assert outcome.snapshot.published.get("a__b_c") == tool("a", "b.c")
     assert outcome.snapshot.count == 1
+
+
+@pytest.mark.parametrize("change", [PutTool(tool("n", "call_tool")), put_source("n", "ok", "call_tool")])
+def test_a_published_name_of_the_gateways_own_tools_is_refused(change: Change) -> None:
+    rules = Rules(naming=Naming.BARE, reserved=frozenset({"call_tool"}))
+    outcome = reduce(snapshots.EMPTY, [change], rules)
+    (verdict,) = outcome.verdicts
+    assert verdict.problem is not None
+    assert "'n.call_tool' would be published as 'call_tool', which is a tool of the gateway itself" in str(
+        verdict.problem
+    )
+    assert names(outcome.snapshot) == []
+    qualified = Rules(reserved=rules.reserved)
+    assert "n.call_tool" in names(reduce(snapshots.EMPTY, [change], qualified).snapshot)

@@ -145,3 +145,17 @@ def test_who_left_and_a_closed_notifier_hear_nothing() -> None:
     crank.turn(1)
     assert (stream.count, other.count) == (0, 0)
     assert len(notifier) == 1
+
+
+def test_one_stream_is_told_alone_in_the_next_round_even_while_one_runs() -> None:
+    crank, place, notifier, streams = room(streams=600, interval=0.5)
+    first = next(iter(notifier._subscribers))
+    notifier.tell(first)
+    notifier.tell(first)
+    crank.turn()
+    assert [one.count for one in streams[:2]] == [1, 0]
+    put(place, tool("a"))
+    streams[599].first = lambda: notifier.tell(first)
+    crank.turn(1)
+    crank.turn(1)
+    assert [one.count for one in streams[:2]] == [3, 1]
