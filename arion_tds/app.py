@@ -248,6 +248,7 @@ class Gateway:
         for catalog in self.catalogs:
             self.metrics.tools.labels(catalog.scope).set(len(catalog.published.view.tools))
             self.metrics.revision.labels(catalog.scope).set(catalog.published.view.revision)
+            self.metrics.catalog_tokens.labels(catalog.scope).set(sum(catalog.tokens.by_namespace().values()))
         for door in self.doors.values():
             door.measure()
         if self.ads is not None:

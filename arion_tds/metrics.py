@@ -31,6 +31,13 @@ class Metrics:
         )
         self.searches = Counter("arion_tds_searches", "Searches by way", ["listener", "via"], registry=r)
         self.tools = Gauge("arion_tds_tools", "Tools served", ["scope"], registry=r)
+        self.catalog_tokens = Gauge(
+            "arion_tds_catalog_tokens", "Tokens of all tool definitions of the scope", ["scope"], registry=r
+        )
+        self.embeddings = Counter(
+            "arion_tds_embeddings", "Requests for embeddings by outcome", ["scope", "of", "outcome"], registry=r
+        )
+        self.vectors = Gauge("arion_tds_vectors", "Tools that search knows by meaning", ["scope"], registry=r)
         self.revision = Gauge("arion_tds_revision", "Publications of the scope since start", ["scope"], registry=r)
         self.requests = Counter(
             "arion_tds_requests", "HTTP requests answered", ["listener", "method", "status", "era"], registry=r

@@ -14,24 +14,31 @@ from arion_tds.xds.stream import AdsStatus
 
 
 def catalogs(found: Iterable[Catalog]) -> list[dict[str, object]]:
-    """One object per scope: its tools by namespace, who owns each, and how often it was published."""
-    return [
-        {
-            "scope": catalog.scope,
-            "tds": catalog.gateway.scope is not None,
-            "server_info": {"name": catalog.gateway.name, "version": catalog.gateway.version},
-            "tool_names": catalog.naming.value,
-            "revision": catalog.published.view.revision,
-            "tools": len(catalog.published.view.tools),
-            "namespaces": {name: _namespace(held) for name, held in sorted(catalog.snapshot.namespaces.items())},
-            "toolkits": sorted(catalog.snapshot.toolkits),
-        }
-        for catalog in found
-    ]
+    """One object per scope: its tools by namespace, who owns each, what they cost, and how often it was published."""
+    return [_catalog(one) for one in found]
 
 
-def _namespace(held: Namespace) -> dict[str, object]:
-    return {"owner": held.owner.value, "tools": sorted(tool.qualified for tool in held.tools.values())}
+def _catalog(catalog: Catalog) -> dict[str, object]:
+    counts = catalog.tokens
+    costs = counts.by_namespace()
+    return {
+        "scope": catalog.scope,
+        "tds": catalog.gateway.scope is not None,
+        "server_info": {"name": catalog.gateway.name, "version": catalog.gateway.version},
+        "tool_names": catalog.naming.value,
+        "revision": catalog.published.view.revision,
+        "tools": len(catalog.published.view.tools),
+        "tokens": {"total": sum(costs.values()), "exact": counts.exact and not counts.pending},
+        "namespaces": {
+            name: _namespace(held, costs.get(name, 0)) for name, held in sorted(catalog.snapshot.namespaces.items())
+        },
+        "toolkits": sorted(catalog.snapshot.toolkits),
+    }
+
+
+def _namespace(held: Namespace, cost: int) -> dict[str, object]:
+    tools = sorted(tool.qualified for tool in held.tools.values())
+    return {"owner": held.owner.value, "tokens": cost, "tools": tools}
 
 
 def problems(held: Problems) -> dict[str, object]:
