@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from arion_tds import listing
+from arion_tds.listing import ListChange, Lists
 from arion_tds.model import names
+from arion_tds.model.caller import Caller
 from arion_tds.model.names import Naming
+from arion_tds.model.rbac import Rbac
 from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
 
@@ -79,37 +83,61 @@ class View:
 
     `revision` counts publications of the scope; `list_revision` only those after which `tools/list` answers something
     else than before (what list_changed is sent for). `restricted` counts the tools with RBAC: at 0 every caller sees
-    the same. `touched` are the published names that this View has otherwise than the one before: added, replaced or
-    removed. Nothing in here may be altered after publication.
+    the same. `list_change` says whom the last change of the list concerns. `touched` are the published names that this
+    View has otherwise than the one before: added, replaced or removed. Nothing in here is altered after publication.
     """
 
-    __slots__ = ("list_revision", "order", "qualified", "restricted", "revision", "toolkits", "tools", "touched")
+    __slots__ = (
+        "_lists",
+        "list_change",
+        "list_revision",
+        "order",
+        "qualified",
+        "restricted",
+        "revision",
+        "toolkits",
+        "tools",
+        "touched",
+    )
 
-    def __init__(  # noqa: PLR0917 - private to this module: `empty` and `replace`
+    def __init__(  # noqa: PLR0913, PLR0917 - private to this module: `empty` and `replace`
         self,
         tools: dict[str, Entry],
         qualified: dict[str, Entry],
-        order: Sequence[str],
+        lists: Lists,
         toolkits: Mapping[str, Toolkit],
         revision: int,
         list_revision: int,
         restricted: int,
         touched: Collection[str] = (),
+        list_change: ListChange = listing.NO_CHANGE,
     ) -> None:
         """Made by `empty` and `replace` alone."""
         self.tools: Mapping[str, Entry] = tools
         self.qualified: Mapping[str, Entry] = qualified
-        self.order = order
+        self._lists = lists
+        self.order = lists.order
         self.toolkits = toolkits
         self.revision = revision
         self.list_revision = list_revision
         self.restricted = restricted
         self.touched = touched
+        self.list_change = list_change
 
     def find(self, name: str) -> Entry | None:
         """The tool of that name in either spelling: published or qualified."""
         found = self.tools.get(name)
         return found if found is not None else self.qualified.get(name)
+
+    def listed(self, caller: Caller) -> Sequence[str] | None:
+        """The listed names that this caller may see, sorted; the same sequence for all with the same permissions.
+
+        None when there are too many policies to keep lists by (`listing.MAX_GUARDS`): filter `order` then.
+        """
+        if not self.restricted:
+            return self.order
+        lists = self._lists
+        return None if lists.guards is None else lists.of(caller.denied(lists.guards))
 
     def page(self, after: str | None, limit: int, *, legacy: bool) -> Page:
         """Up to `limit` listed definitions after the name (which need not exist any more). None: from the start."""
@@ -147,35 +175,55 @@ class View:
             restricted += entry.tool.rbac is not None
             if entry.tool.eager or not eager_only:
                 listed[entry.published] = entry
-        same = unlisted.keys() == listed.keys() and all(entry.same(listed[name]) for name, entry in unlisted.items())
-        order = self.order if same else _reorder(self.order, unlisted.keys(), listed.keys())
-        list_revision = self.list_revision + (not same)
-        return View(tools, qualified, order, toolkits, self.revision + 1, list_revision, restricted, touched)
+        change = _change(unlisted, listed)
+        order = listing.reorder(self.order, unlisted.keys(), listed.keys()) if change else self.order
+        lists = self._lists
+        if change or restricted or self.restricted:
+            left, joined = _moves(self.tools, tools, touched)
+            rbacs = {name: entry.tool.rbac for name, entry in listed.items()}
+            lists = lists.replace(order, left, joined, unlisted.keys(), rbacs)
+        list_revision = self.list_revision + bool(change)
+        return View(tools, qualified, lists, toolkits, self.revision + 1, list_revision, restricted, touched, change)
 
 
-def _reorder(order: Sequence[str], unlisted: KeysView[str], listed: KeysView[str]) -> Sequence[str]:
-    if unlisted == listed:
-        return order
-    new = list(order)
-    if len(unlisted) + len(listed) <= 16:
-        for name in unlisted:
-            at = bisect.bisect_left(new, name)
-            if at < len(new) and new[at] == name:
-                del new[at]
-        for name in listed:
-            bisect.insort(new, name)
-        return new
-    if unlisted:
-        new = [name for name in new if name not in unlisted]
-    new.extend(listed)
-    new.sort()
-    return new
+def _change(unlisted: Mapping[str, Entry], listed: Mapping[str, Entry]) -> ListChange:
+    """What differs between the two, by policy."""
+    shown: set[Rbac | None] = set()
+    moved: set[tuple[Rbac | None, Rbac | None]] = set()
+    for name, old in unlisted.items():
+        new = listed.get(name)
+        if new is None:
+            shown.add(old.tool.rbac)
+        elif not old.same(new):
+            shown |= {old.tool.rbac, new.tool.rbac}
+        elif old.tool.rbac != new.tool.rbac:
+            moved.add((old.tool.rbac, new.tool.rbac))
+    shown.update(entry.tool.rbac for name, entry in listed.items() if name not in unlisted)
+    return ListChange(frozenset(shown), frozenset(moved)) if shown or moved else listing.NO_CHANGE
+
+
+def _moves(
+    old: Mapping[str, Entry], new: Mapping[str, Entry], touched: Iterable[str]
+) -> tuple[list[tuple[Rbac, str]], list[tuple[Rbac, str]]]:
+    """Which names left a policy, and which joined one."""
+    left: list[tuple[Rbac, str]] = []
+    joined: list[tuple[Rbac, str]] = []
+    for name in touched:
+        before, after = old.get(name), new.get(name)
+        was = None if before is None else before.tool.rbac
+        becomes = None if after is None else after.tool.rbac
+        if was != becomes:
+            if was is not None:
+                left.append((was, name))
+            if becomes is not None:
+                joined.append((becomes, name))
+    return left, joined
 
 
 def empty(naming: Naming) -> View:
     """The View of a scope that holds nothing yet."""
     tools: dict[str, Entry] = {}
-    return View(tools, tools if naming is Naming.QUALIFIED else {}, [], {}, 0, 0, 0)
+    return View(tools, tools if naming is Naming.QUALIFIED else {}, listing.EMPTY, {}, 0, 0, 0)
 
 
 def entry(tool: Tool, naming: Naming) -> Entry:

@@ -232,9 +232,7 @@ class McpFront:
 
     def _list(self, asked: Asked) -> web.Response:
         view = self._published.view
-        found = self._methods.tools_list(
-            view, asked.message, asked.caller.allows, modern=asked.modern, session=asked.session
-        )
+        found = self._methods.tools_list(view, asked.message, asked.caller, modern=asked.modern, session=asked.session)
         return asked.error(found) if isinstance(found, RpcError) else exchange.answer(asked.accepts, 200, found)
 
     async def _listen(self, asked: Asked) -> web.StreamResponse:
@@ -246,7 +244,7 @@ class McpFront:
         if self._streams.full:
             return exchange.refuse(503, self._too_many())
         wanted = jsonrpc.member(filters, "toolsListChanged") == b"true"
-        return await self._streams.listen(asked.http, asked.message.id, tools=wanted)
+        return await self._streams.listen(asked.http, asked.message.id, asked.caller, tools=wanted)
 
     async def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         """GET opens the session's stream, DELETE ends the session. The stateless era has neither."""
@@ -270,7 +268,7 @@ class McpFront:
             return exchange.refuse(406, "GET answers with text/event-stream: accept it")
         if self._streams.full:
             return exchange.refuse(503, self._too_many())
-        return await self._streams.get(request, session)
+        return await self._streams.get(request, session, caller)
 
     def _too_many(self) -> str:
         return (

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from arion_tds.model.caller import Caller
 from arion_tds.model.result import RpcError
 from arion_tds.server import cursors, eras, jsonrpc, render
 from arion_tds.server.jsonrpc import Params, Request
@@ -44,6 +45,8 @@ class Methods:
         self.identity = render.server_meta(settings.name, settings.version)
         caching = b',"ttlMs":%d,"cacheScope":' % settings.ttl_ms + _encode(settings.cache_scope)
         self._list_tail = caching + b',"_meta":{' + self.identity + b"}}"
+        private = b',"ttlMs":%d,"cacheScope":"private"' % settings.ttl_ms
+        self._private_tail = private + b',"_meta":{' + self.identity + b"}}"
         self._extra_modern = [tool.modern for tool in self._extra.values()]
         self._extra_legacy = [tool.legacy for tool in self._extra.values()]
         told = b"" if settings.instructions is None else b',"instructions":' + _encode(settings.instructions)
@@ -65,7 +68,7 @@ class Methods:
         return revision, b'{"protocolVersion":' + _encode(revision) + self._initialized
 
     def tools_list(
-        self, view: View, request: Request, allows: Allows, *, modern: bool, session: str | None = None
+        self, view: View, request: Request, caller: Caller, *, modern: bool, session: str | None = None
     ) -> bytes | RpcError:
         """The answer with one page: the gateway's own tools first, then what the session has found by search, then the
         catalog in the order of published names.
@@ -78,14 +81,18 @@ class Methods:
         if self._extra and not after:
             parts += self._extra_modern if modern else self._extra_legacy
         if self._activated is not None and not after:
-            parts += [entry.legacy for entry in self._found(view, session, allows)]
+            parts += [entry.legacy for entry in self._found(view, session, caller.allows)]
         following: str | None = None
         if self._catalog:
-            shown, following = self._page(view, after, allows)
+            shown, following = self._page(view, after, caller)
             parts += [entry.modern for entry in shown] if modern else [entry.legacy for entry in shown]
         cursor = b"" if following is None else b',"nextCursor":"' + cursors.encode(following).encode() + b'"'
         head = b'{"resultType":"complete","tools":[' if modern else b'{"tools":['
-        tail = b"]" + cursor + (self._list_tail if modern else b"}")
+        tail = b"}"
+        if modern:
+            # What depends on the token must not be kept for others (MCP 2026-07-28, server/utilities/caching).
+            tail = self._private_tail if view.restricted else self._list_tail
+        tail = b"]" + cursor + tail
         return jsonrpc.result_of_list(request.id, head, parts, tail)
 
     def _found(self, view: View, session: str | None, allows: Allows) -> Iterator[Entry]:
@@ -97,8 +104,18 @@ class Methods:
             if entry is not None and not entry.tool.eager and (entry.tool.rbac is None or allows(entry.tool.rbac)):
                 yield entry
 
-    def _page(self, view: View, after: str, allows: Allows) -> tuple[list[Entry], str | None]:
+    def _page(self, view: View, after: str, caller: Caller) -> tuple[list[Entry], str | None]:
         """Entries that the caller may see, and the name after which the next page starts."""
+        listed = view.listed(caller)
+        if listed is None:
+            return self._filtered(view, after, caller.allows)
+        at = bisect.bisect_right(listed, after) if after else 0
+        tools, end = view.tools, at + self._page_size
+        shown = [tools[name] for name in listed[at:end]]
+        return shown, shown[-1].published if end < len(listed) else None
+
+    def _filtered(self, view: View, after: str, allows: Allows) -> tuple[list[Entry], str | None]:
+        """Like `_page`, one look at each tool's policy."""
         order, tools, size = view.order, view.tools, self._page_size
         at = bisect.bisect_right(order, after)
         shown: list[Entry] = []

@@ -11,6 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
+from arion_tds.model.caller import Caller
 from arion_tds.server import eras, jsonrpc
 from arion_tds.server.notify import METHOD, ChangeNotifier, Subscriber
 from arion_tds.server.sessions import Session
@@ -45,20 +46,22 @@ class Streams:
         """Whether no further stream is taken (also true once closing)."""
         return self._closing or len(self._open) >= self._settings.max_streams
 
-    async def get(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
+    async def get(self, request: web.BaseRequest, session: Session, caller: Caller) -> web.StreamResponse:
         """Serve a GET stream until its session ends. A second one of the session takes the first one's place."""
         stream = EventStream(_QUEUE_BYTES)
         self.end_session(session.id)
         self._by_session[session.id] = stream
         timer = asyncio.get_running_loop().call_later(session.remaining, stream.end)
         try:
-            return await self._serve(request, stream, _CHANGED, None)
+            return await self._serve(request, stream, caller, (_CHANGED, None))
         finally:
             timer.cancel()
             if self._by_session.get(session.id) is stream:
                 del self._by_session[session.id]
 
-    async def listen(self, request: web.BaseRequest, identity: bytes, *, tools: bool) -> web.StreamResponse:
+    async def listen(
+        self, request: web.BaseRequest, identity: bytes, caller: Caller, *, tools: bool
+    ) -> web.StreamResponse:
         """Serve subscriptions/listen: acknowledge first, end with a result. `tools`: toolsListChanged was asked for."""
         subscription = _KEY + identity
         honoured = b'{"toolsListChanged":true}' if tools else b"{}"
@@ -71,15 +74,17 @@ class Streams:
         )
         changed = jsonrpc.notification(METHOD, b'{"_meta":{' + subscription + b"}}") if tools else None
         ended = b'{"resultType":"complete","_meta":{' + subscription + b"," + self._identity + b"}}"
-        return await self._serve(request, stream, changed, jsonrpc.result(identity, ended))
+        return await self._serve(request, stream, caller, (changed, jsonrpc.result(identity, ended)))
 
     async def _serve(
-        self, request: web.BaseRequest, stream: EventStream, changed: bytes | None, last: bytes | None
+        self, request: web.BaseRequest, stream: EventStream, caller: Caller, sent: tuple[bytes | None, bytes | None]
     ) -> web.StreamResponse:
+        """`sent`: on every change of the caller's list (None: nothing), and at the end."""
         settings = self._settings
+        changed, last = sent
         self._open[stream] = last
         if changed is not None:
-            self._subscribers[stream] = self._notifier.add(stream, changed)
+            self._subscribers[stream] = self._notifier.add(stream, changed, caller)
         self._observer.streams(len(self._open))
         try:
             return await stream.run(request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)

@@ -15,11 +15,21 @@ from mcp_types.methods import validate_server_result
 from arion_tds.model.caller import Anonymous
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import jsonrpc
-from arion_tds.server.methods import Allows, Call, Methods
+from arion_tds.server.methods import Call, Methods
 from arion_tds.server.settings import ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import View
 
-ANYONE = Anonymous().allows
+ANYONE = Anonymous()
+
+
+class Everybody(Anonymous):
+    """May use everything."""
+
+    def allows(self, rbac: Any) -> bool:
+        return True
+
+    def denied(self, guards: Any) -> int:
+        return 0
 
 
 def methods(config: MethodsConfig | None = None, **settings: Any) -> Methods:
@@ -33,10 +43,10 @@ def request(method: str = "tools/list", **params: dict[str, Any]) -> jsonrpc.Req
 
 
 def page(
-    here: Any, view: View, cursor: str | None = None, *, modern: bool = True, allows: Allows = ANYONE
+    here: Any, view: View, cursor: str | None = None, *, modern: bool = True, caller: Any = ANYONE
 ) -> dict[str, Any]:
     asked = request() if cursor is None else request(cursor=cursor)
-    found = here.tools_list(view, asked, allows, modern=modern)
+    found = here.tools_list(view, asked, caller, modern=modern)
     assert isinstance(found, bytes), found
     return json.loads(found)["result"]
 
@@ -121,8 +131,8 @@ def test_a_tool_that_the_caller_may_not_use_is_not_there() -> None:
     view = published(tool("a"), secret, tool("z")).view
     here = methods(page_size=1)
     assert walk(here, lambda: view) == ["shop.a", "shop.z"]
-    assert walk(here, lambda: view, allows=lambda _rbac: True) == ["shop.a", "shop.secret", "shop.z"]
-    found = here.call(view, request("tools/call", name="shop.secret").params, ANYONE)
+    assert walk(here, lambda: view, caller=Everybody()) == ["shop.a", "shop.secret", "shop.z"]
+    found = here.call(view, request("tools/call", name="shop.secret").params, ANYONE.allows)
     assert isinstance(found, RpcError)
     assert "Unknown tool" in found.message
     assert isinstance(here.call(view, request("tools/call", name="shop.secret").params, lambda _: True), Call)
@@ -131,7 +141,7 @@ def test_a_tool_that_the_caller_may_not_use_is_not_there() -> None:
 def test_a_call_takes_name_and_arguments_and_keeps_the_rest_as_it_came() -> None:
     view = published(tool("a")).view
     params = request("tools/call", name="shop.a", arguments={"x": [1]}, _meta={"k": 1}, requestState="s").params
-    found = methods().call(view, params, ANYONE)
+    found = methods().call(view, params, ANYONE.allows)
     assert isinstance(found, Call)
     assert found.target is view.find("shop.a")
     assert found.arguments == {"x": [1]}
@@ -141,14 +151,14 @@ def test_a_call_takes_name_and_arguments_and_keeps_the_rest_as_it_came() -> None
 def test_arguments_may_be_left_out() -> None:
     view = published(tool("a")).view
     for params in ({"name": "shop.a"}, {"name": "shop.a", "arguments": None}):
-        found = methods().call(view, request("tools/call", **params).params, ANYONE)
+        found = methods().call(view, request("tools/call", **params).params, ANYONE.allows)
         assert isinstance(found, Call)
         assert found.arguments == {}
 
 
 @pytest.mark.parametrize("params", [{}, {"name": 5}, {"name": "shop.b"}, {"name": "shop.a", "arguments": [1]}])
 def test_a_call_that_cannot_be_made_is_a_protocol_error(params: dict[str, Any]) -> None:
-    found = methods().call(published(tool("a")).view, request("tools/call", **params).params, ANYONE)
+    found = methods().call(published(tool("a")).view, request("tools/call", **params).params, ANYONE.allows)
     assert isinstance(found, RpcError)
     assert found.code == -32602
 
@@ -158,7 +168,7 @@ def test_a_number_beyond_json_s_doubles_is_not_an_argument() -> None:
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop.a","arguments":{"n":1e999}}}'
     )
     assert isinstance(params, jsonrpc.Request)
-    assert isinstance(methods().call(published(tool("a")).view, params.params, ANYONE), RpcError)
+    assert isinstance(methods().call(published(tool("a")).view, params.params, ANYONE.allows), RpcError)
 
 
 async def _pong(_view: Any, _arguments: Any, _context: Any) -> CallResult:
@@ -178,7 +188,7 @@ def test_the_gateways_own_tools_come_first_and_on_the_first_page_only() -> None:
     assert walk(here, lambda: view) == ["search_tools", "shop.a", "shop.b"]
     assert "outputSchema" in page(here, view)["tools"][0]
     assert "outputSchema" not in page(here, view, modern=False)["tools"][0]
-    found = here.call(view, request("tools/call", name="search_tools").params, ANYONE)
+    found = here.call(view, request("tools/call", name="search_tools").params, ANYONE.allows)
     assert isinstance(found, Call)
     assert found.target is EXTRA
 
@@ -187,7 +197,7 @@ def test_without_the_catalog_they_are_all_there_is() -> None:
     view = published(tool("a")).view
     here = methods(MethodsConfig({"search_tools": EXTRA}, catalog=False))
     assert walk(here, lambda: view) == ["search_tools"]
-    assert isinstance(here.call(view, request("tools/call", name="shop.a").params, ANYONE), RpcError)
+    assert isinstance(here.call(view, request("tools/call", name="shop.a").params, ANYONE.allows), RpcError)
 
 
 def test_initialize_and_discover_are_valid_and_agree() -> None:

@@ -6,8 +6,11 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-from front_samples import published, put, tool
+from front_samples import ADMINS, published, put, tool
 
+from arion_tds.auth.access import TokenCaller
+from arion_tds.auth.rbac import Token
+from arion_tds.model.caller import Anonymous
 from arion_tds.model.tool import Tool
 from arion_tds.server.notify import ChangeNotifier
 from arion_tds.server.sse import EventStream
@@ -64,7 +67,7 @@ def room(*tools: Tool, streams: int = 1, interval: float = 0.1) -> tuple[Crank, 
     notifier = ChangeNotifier(place, interval=interval, loop=lambda: crank)
     listeners = [Heard() for _ in range(streams)]
     for one in listeners:
-        notifier.add(one, b"{}")
+        notifier.add(one, b"{}", Anonymous())
     return crank, place, notifier, listeners
 
 
@@ -117,7 +120,7 @@ def test_a_stream_opened_after_the_change_is_not_told_of_it() -> None:
     crank, place, notifier, (early,) = room()
     put(place, tool("a"))
     late = Heard()
-    notifier.add(late, b"{}")
+    notifier.add(late, b"{}", Anonymous())
     crank.turn(1)
     assert (early.count, late.count) == (1, 0)
     put(place, tool("b"))
@@ -137,7 +140,7 @@ def test_thousands_are_told_in_portions_and_changes_meanwhile_reach_everybody() 
 def test_who_left_and_a_closed_notifier_hear_nothing() -> None:
     crank, place, notifier, (stream,) = room()
     other = Heard()
-    notifier.discard(notifier.add(other, b"{}"))
+    notifier.discard(notifier.add(other, b"{}", Anonymous()))
     put(place, tool("a"))
     notifier.close()
     crank.turn(1)
@@ -159,3 +162,34 @@ def test_one_stream_is_told_alone_in_the_next_round_even_while_one_runs() -> Non
     crank.turn(1)
     crank.turn(1)
     assert [one.count for one in streams[:2]] == [3, 1]
+
+
+def test_only_those_whose_list_changed_are_told() -> None:
+    crank, place, notifier, (anybody,) = room()
+    admin = Heard()
+    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", 0.0))
+    put(place, tool("secret", rbac=ADMINS))
+    crank.turn()
+    assert (anybody.count, admin.count) == (0, 1)
+    put(place, tool("open"))
+    crank.turn(1)
+    assert (anybody.count, admin.count) == (1, 2)
+
+
+def test_a_tool_that_is_taken_from_a_caller_is_told_to_that_caller() -> None:
+    crank, place, notifier, (anybody,) = room(tool("a"))
+    admin = Heard()
+    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", 0.0))
+    put(place, tool("a", rbac=ADMINS), gone=(tool("a"),))
+    crank.turn()
+    assert (anybody.count, admin.count) == (1, 0)
+
+
+def test_many_changes_before_a_round_are_joined_and_nobody_misses_one() -> None:
+    crank, place, notifier, (anybody,) = room()
+    admin = Heard()
+    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", 0.0))
+    for number in range(200):
+        put(place, tool(f"secret{number}", rbac=ADMINS))
+    crank.turn()
+    assert (anybody.count, admin.count) == (0, 1)
