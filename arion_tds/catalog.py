@@ -68,7 +68,11 @@ class Catalog:
             self.index.add(tool.qualified, tool.namespace, tokenize.document(tool), tool.rbac)
             await pace.breathe()
         new = self.published.view.replace(
-            gone, entries, outcome.snapshot.toolkits, eager_only=self.gateway.search is not None
+            gone,
+            entries,
+            outcome.snapshot.toolkits,
+            eager_only=self.gateway.discloses,
+            counted=self.gateway.code_mode is not None,
         )
         stay = {tool.qualified for tool in come}
         self.published.publish(new)

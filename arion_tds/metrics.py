@@ -29,6 +29,16 @@ class Metrics:
             buckets=_LATENCY,
             registry=r,
         )
+        self.executions = Counter(
+            "arion_tds_executions", "Programs run in code mode by outcome", ["listener", "outcome"], registry=r
+        )
+        self.execution_seconds = Histogram(
+            "arion_tds_execution_seconds",
+            "Seconds from a program's arrival to its result, waiting included",
+            ["listener"],
+            buckets=_LATENCY,
+            registry=r,
+        )
         self.searches = Counter("arion_tds_searches", "Searches by way", ["listener", "via"], registry=r)
         self.tools = Gauge("arion_tds_tools", "Tools served", ["scope"], registry=r)
         self.catalog_tokens = Gauge(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -151,9 +152,19 @@ class View:
         return Page(body, chosen[-1] if start + limit < len(self.order) else None)
 
     def replace(
-        self, gone: Iterable[Tool], come: Iterable[Entry], toolkits: Mapping[str, Toolkit], *, eager_only: bool
+        self,
+        gone: Iterable[Tool],
+        come: Iterable[Entry],
+        toolkits: Mapping[str, Toolkit],
+        *,
+        eager_only: bool,
+        counted: bool = False,
     ) -> View:
-        """A new View: without `gone`, with `come`. `eager_only` lists eager tools alone (progressive disclosure)."""
+        """A new View: without `gone`, with `come`. `eager_only` lists eager tools alone (progressive disclosure).
+
+        `counted`: clients are not shown tools but how many each namespace has, and the toolkits (code mode); what
+        changes their list is then that.
+        """
         tools = dict(self.tools)
         # Where the published name is the qualified one, one dict serves both: half the copying per change.
         qualified = tools if self.qualified is self.tools else dict(self.qualified)
@@ -182,6 +193,8 @@ class View:
             left, joined = _moves(self.tools, tools, touched)
             rbacs = {name: entry.tool.rbac for name, entry in listed.items()}
             lists = lists.replace(order, left, joined, unlisted.keys(), rbacs)
+        if counted:
+            change = _counts(unlisted, listed, toolkits=toolkits is not self.toolkits and toolkits != self.toolkits)
         list_revision = self.list_revision + bool(change)
         return View(tools, qualified, lists, toolkits, self.revision + 1, list_revision, restricted, touched, change)
 
@@ -200,6 +213,14 @@ def _change(unlisted: Mapping[str, Entry], listed: Mapping[str, Entry]) -> ListC
             moved.add((old.tool.rbac, new.tool.rbac))
     shown.update(entry.tool.rbac for name, entry in listed.items() if name not in unlisted)
     return ListChange(frozenset(shown), frozenset(moved)) if shown or moved else listing.NO_CHANGE
+
+
+def _counts(unlisted: Mapping[str, Entry], listed: Mapping[str, Entry], *, toolkits: bool) -> ListChange:
+    """Whose numbers of tools by namespace differ, by policy; toolkits are everybody's."""
+    left = Counter((entry.tool.namespace, entry.tool.rbac) for entry in unlisted.values())
+    joined = Counter((entry.tool.namespace, entry.tool.rbac) for entry in listed.values())
+    shown = {rbac for (_, rbac), count in ((joined - left) + (left - joined)).items() if count}
+    return ListChange(frozenset(shown | {None} if toolkits else shown))
 
 
 def _moves(

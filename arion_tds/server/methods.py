@@ -47,8 +47,9 @@ class Methods:
         self._list_tail = caching + b',"_meta":{' + self.identity + b"}}"
         private = b',"ttlMs":%d,"cacheScope":"private"' % settings.ttl_ms
         self._private_tail = private + b',"_meta":{' + self.identity + b"}}"
-        self._extra_modern = [tool.modern for tool in self._extra.values()]
-        self._extra_legacy = [tool.legacy for tool in self._extra.values()]
+        self._extra_modern = [tool.modern for tool in self._extra.values() if tool.describe is None]
+        self._extra_legacy = [tool.legacy for tool in self._extra.values() if tool.describe is None]
+        self._describing = [tool.describe for tool in self._extra.values() if tool.describe is not None]
         told = b"" if settings.instructions is None else b',"instructions":' + _encode(settings.instructions)
         info = _encode({"name": settings.name, "version": settings.version})
         self._initialized = b',"capabilities":' + _CAPABILITIES + b',"serverInfo":' + info + told + b"}"
@@ -80,6 +81,7 @@ class Methods:
         parts: list[bytes] = []
         if self._extra and not after:
             parts += self._extra_modern if modern else self._extra_legacy
+            parts += [describe(view, caller.allows) for describe in self._describing]
         if self._activated is not None and not after:
             parts += [entry.legacy for entry in self._found(view, session, caller.allows)]
         following: str | None = None

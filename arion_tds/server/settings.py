@@ -145,11 +145,15 @@ ExtraHandler = Callable[[View, dict[str, Any], CallContext], Awaitable[CallResul
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExtraTool:
-    """A tool of the gateway itself: its complete definitions per era, and who answers it."""
+    """A tool of the gateway itself: its complete definitions per era, and who answers it.
+
+    `describe` gives the definition (for both eras) where it depends on the View and on who asks.
+    """
 
     modern: bytes
     legacy: bytes
     handler: ExtraHandler
+    describe: Callable[[View, Allows], bytes] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
