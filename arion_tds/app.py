@@ -36,6 +36,7 @@ from arion_tds.errors import BindError, ConfigError
 from arion_tds.expansion import Expander
 from arion_tds.finding import Finder
 from arion_tds.freshness import Freshness
+from arion_tds.history import History
 from arion_tds.ingest import Ingest
 from arion_tds.metrics import Metrics
 from arion_tds.model.delivery import Delivered, Kind
@@ -69,6 +70,7 @@ class Gateway:
         self._config = config
         self.metrics = Metrics()
         self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
+        self.history = History(time.time)  # noqa: TID251
         try:
             self.clusters = Clusters({item.name: item.settings() for item in file.clusters})
             self._sessions = _sessions(config)
@@ -88,6 +90,7 @@ class Gateway:
             self._expand,
             self.freshness,
             self.problems,
+            self.history,
             self.metrics,
         )
         clocks = Clocks(time.time, time.monotonic)  # noqa: TID251

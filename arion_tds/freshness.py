@@ -50,6 +50,15 @@ class Backoff:
         return most / 2 + rng.uniform(0, most / 2)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pending:
+    """A server that is asked again until it can be: how often it could not, and the last reason."""
+
+    url: str
+    failures: int
+    reason: str
+
+
 class _Lookout:
     """One URL's announcements, for all who follow it or are listing it for the first time."""
 
@@ -82,6 +91,7 @@ class Freshness:
         self._backoff = backoff or Backoff()
         self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._pending: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._tries: dict[tuple[str, str], Pending] = {}
         self._lookouts: dict[str, _Lookout] = {}
         self._first: dict[McpServer, asyncio.Event] = {}
         self._tasks = asyncio.TaskGroup()
@@ -122,14 +132,20 @@ class Freshness:
         if changed is not None:
             self._ignore(server.url, changed)
 
+    def trying(self) -> dict[tuple[str, str], Pending]:
+        """The servers that are being asked again, by (scope, namespace)."""
+        return {key: self._tries[key] for key in self._pending if key in self._tries}
+
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """The server could not be asked: go on trying. What is served of it, and followed, stays."""
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
+        self._tries[key] = Pending(server.url, 1, "")
         self._pending[key] = self._tasks.create_task(self._try(catalog, server, update))
 
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update has come: stop trying the refused one. What is served is still followed."""
+        self._tries.pop((scope, namespace), None)
         _end(self._pending.pop((scope, namespace), None))
 
     def forget(self, scope: str, namespace: str) -> None:
@@ -147,6 +163,8 @@ class Freshness:
             if derived.problem is None:
                 break
             failures += 1
+            if self._pending.get(key) is this:
+                self._tries[key] = Pending(server.url, failures, derived.problem)
         put = PutServer(server, derived.tools)
         for verdict in await catalog.commit([put], when=lambda: self._pending.get(key) is this):
             if verdict.problem is None:

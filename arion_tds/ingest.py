@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from arion_tds.catalog import Catalog
 from arion_tds.decode import table
 from arion_tds.decode.rules import DataRules
+from arion_tds.history import History
 from arion_tds.metrics import Metrics
 from arion_tds.model.change import (
     Change,
@@ -90,6 +91,7 @@ class Ingest:
         expand: Expand,
         keeper: Keeper,
         problems: Problems,
+        history: History,
         metrics: Metrics,
     ) -> None:
         """`catalogs` by scope; the mapping is live: a scope that appears in it is served from its next delivery on."""
@@ -98,6 +100,7 @@ class Ingest:
         self._expand = expand
         self._keeper = keeper
         self._problems = problems
+        self._history = history
         self._metrics = metrics
         self._in_order = asyncio.Lock()
         self._newest: dict[tuple[Kind, ResourceId], object] = {}
@@ -158,6 +161,7 @@ class Ingest:
         for removed in delivery.removals:
             by_scope.setdefault(removed.scope, []).append(removed)
             self._problems.removed(delivery.kind, removed)
+            self._history.removed(delivery.kind, removed)
         for scope, ids in by_scope.items():
             catalog = self._catalogs.get(scope)
             if catalog is None:
@@ -268,6 +272,7 @@ class Ingest:
 
     def _refuse(self, kind: Kind, update: Delivered, problem: Problem) -> Problem:
         named = Problem(str(update.id), problem.why)
+        self._history.rejected(kind, update.id, update.version, problem.why)
         if self._problems.rejected(kind, update.id, update.version, problem.why):
             _log.warning("rejected %s %s version %r: %s", kind.short, update.id, update.version, problem.why)
         self._metrics.resources.labels(kind.short, "rejected").inc()
@@ -275,6 +280,7 @@ class Ingest:
 
     def _accept(self, kind: Kind, update: Delivered, warnings: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
         self._problems.accepted(kind, update.id, update.version, left_out)
+        self._history.accepted(kind, update.id, update.version)
         self._metrics.resources.labels(kind.short, "accepted").inc()
         self._warn(kind, str(update.id), (*warnings, *left_out))
 

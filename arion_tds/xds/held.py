@@ -95,6 +95,10 @@ class Held:
         """Whether the resource is held or in a handler's hands."""
         return name in self._flying or name in self._versions.get(scope, {})
 
+    def version(self, scope: str, name: str) -> str | None:
+        """The version of the resource that is claimed to be in use; None: none is."""
+        return self._versions.get(scope, {}).get(name)
+
     def names(self, scope: str) -> list[str]:
         """Every resource of the scope that is held or in a handler's hands."""
         names = self._versions.get(scope)

@@ -120,6 +120,10 @@ class AdsClient:
         """A resource that the handler rejected was taken after all: its version is in use."""
         self._session.claim(kind, id, version)
 
+    def version(self, kind: Kind, id: ResourceId) -> str | None:  # noqa: A002
+        """The version of the resource that the control plane is told is in use; None: none is."""
+        return self._session.types[kind].held.version(id.scope, str(id))
+
     async def run(self) -> NoReturn:
         """Keep a stream open until cancelled. Cancelling also ends the handler calls that are under way."""
         async with asyncio.TaskGroup() as calls:

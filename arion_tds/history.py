@@ -1,0 +1,114 @@
+"""What became of every resource that was delivered, and when: where a tool comes from, and why it is not there.
+
+In: verdicts from ingest. Out: the last verdicts of a resource, oldest first, and a call of whoever listens. Owned by
+the ingest task; read by admin. Bounded: `MAX_VERDICTS` of a resource, `MAX_RESOURCES` in all, those not heard of for
+longest go first. Which version the control plane is told is in use stands in the xDS session, not here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from arion_tds.model.delivery import Kind, ResourceId
+
+MAX_VERDICTS: Final = 8
+MAX_RESOURCES: Final = 65_536
+
+_REASON: Final = 2000
+"""Characters of a reason that are kept."""
+
+
+class Outcome(enum.StrEnum):
+    """What became of a resource of a response."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    REMOVED = "removed"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verdict. `at` is when it was first given, `last_at` when it was last given in a row, `times` how often.
+
+    Seconds since the epoch. `version` is "" for a removal, `reason` "" unless rejected.
+    """
+
+    outcome: Outcome
+    version: str
+    reason: str
+    at: float
+    last_at: float
+    times: int = 1
+
+
+Told = Callable[[Kind, ResourceId, Verdict], None]
+
+
+class History:
+    """Verdicts by resource."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds since the epoch."""
+        self._clock = clock
+        self._verdicts: dict[tuple[Kind, ResourceId], tuple[Verdict, ...]] = {}
+        self._listeners: dict[object, Told] = {}
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def accepted(self, kind: Kind, name: ResourceId, version: str) -> None:
+        """The version is served."""
+        self._note(kind, name, Outcome.ACCEPTED, version, "")
+
+    def rejected(self, kind: Kind, name: ResourceId, version: str, reason: str) -> None:
+        """The version is not served; what was served before still is."""
+        kept = reason if len(reason) <= _REASON else reason[: _REASON - 1] + "…"
+        self._note(kind, name, Outcome.REJECTED, version, kept)
+
+    def removed(self, kind: Kind, name: ResourceId) -> None:
+        """The control plane has taken it back."""
+        self._note(kind, name, Outcome.REMOVED, "", "")
+
+    def of(self, kind: Kind, name: ResourceId) -> tuple[Verdict, ...]:
+        """The last verdicts on the resource, oldest first; none if it was never heard of, or too long ago."""
+        return self._verdicts.get((kind, name), ())
+
+    def serving(self, kind: Kind, name: ResourceId) -> Verdict | None:
+        """The verdict by which the resource is served now, if it is and the verdict is still remembered."""
+        for verdict in reversed(self.of(kind, name)):
+            if verdict.outcome is not Outcome.REJECTED:
+                return verdict if verdict.outcome is Outcome.ACCEPTED else None
+        return None
+
+    def latest(self, scope: str) -> Iterator[tuple[Kind, str, Verdict]]:
+        """Kind, name and last verdict of every resource of the scope."""
+        for (kind, name), verdicts in self._verdicts.items():
+            if name.scope == scope:
+                yield kind, name.name, verdicts[-1]
+
+    def listen(self, told: Told) -> Callable[[], None]:
+        """Call `told` with every verdict, synchronously, until the returned function is called."""
+        token = object()
+        self._listeners[token] = told
+        return lambda: self._listeners.pop(token, None) and None
+
+    def _note(self, kind: Kind, name: ResourceId, outcome: Outcome, version: str, reason: str) -> None:
+        now = self._clock()
+        key = (kind, name)
+        before = self._verdicts.pop(key, ())
+        last = before[-1] if before else None
+        if last is not None and (last.outcome, last.version, last.reason) == (outcome, version, reason):
+            verdict = dataclasses.replace(last, last_at=now, times=last.times + 1)
+            self._verdicts[key] = (*before[:-1], verdict)
+        else:
+            verdict = Verdict(outcome, version, reason, now, now)
+            self._verdicts[key] = (*before[-(MAX_VERDICTS - 1) :], verdict)
+        if len(self._verdicts) > MAX_RESOURCES:
+            del self._verdicts[next(iter(self._verdicts))]
+            self.dropped += 1
+        for told in tuple(self._listeners.values()):
+            told(kind, name, verdict)
