@@ -1,27 +1,46 @@
-"""Search of one listener: what the caller may see of the View, ranked by the scope's index.
+"""Search of one listener: what the caller may see of the View, ranked by the scope's index, and by meaning.
 
 In: the View that the request took and what is asked. Out: `Found`. The front's SearchPort; built by app.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 from arion_tds.catalog import Catalog
 from arion_tds.model.rbac import Rbac
-from arion_tds.search.query import search
+from arion_tds.search.query import FUSED, search
 from arion_tds.server.settings import Allows, Found, SearchAsk
 from arion_tds.view import View
+
+Near = Callable[[int, Callable[[str], bool] | None, Iterable[str] | None], list[tuple[str, float]]]
+"""The tools nearest to one query: at most how many, which keys are allowed, among which to look (None: all)."""
+
+
+class Meaning(Protocol):
+    """Knows tools by meaning."""
+
+    async def near(self, asked: str) -> Near | str | None:
+        """What finds the tools nearest to a query; why none can be told now; None where there is nothing to tell."""
+        ...
 
 
 class Finder:
     """Searches one catalog. The index changes only between two turns of the event loop, as the View does."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        """The catalog whose index and View belong together."""
+    def __init__(self, catalog: Catalog, meaning: Meaning | None = None) -> None:
+        """The catalog whose index and View belong together. `meaning` ranks by vectors beside the words."""
         self._catalog = catalog
+        self._meaning = meaning
 
     async def search(self, view: View, ask: SearchAsk, allows: Allows) -> Found:
         """The best `limit` entries after the first `offset`, of those that `allows` lets the caller see."""
         held = view.qualified
+        near = None
+        if self._meaning is not None and ask.query.strip():
+            near = await self._meaning.near(ask.query)
+        # From here on nothing is waited for: what the index says holds until the answer is made.
 
         def visible(name: str) -> bool:
             entry = held.get(name)
@@ -32,6 +51,10 @@ class Finder:
 
         # While a publication is being prepared the index holds what no View does, and the other way round.
         settled = self._catalog.settled and self._catalog.published.view is view
+        dense = None
+        if near is not None and not isinstance(near, str):
+            among = None if ask.namespaces is None else self._catalog.index.within_keys(ask.namespaces)
+            dense = near(FUSED, visible if view.restricted or not settled else None, among)
         hits = search(
             self._catalog.index,
             ask.query,
@@ -40,6 +63,7 @@ class Finder:
             offset=ask.offset,
             permits=permits if settled and view.restricted else None,
             visible=None if settled else visible,
+            dense=dense,
         )
         entries = [(held[name], score) for name, score in hits.items]
         return Found(
@@ -48,4 +72,5 @@ class Finder:
             total=hits.total,
             ranking=hits.ranking.value,
             corrected=dict(hits.corrected),
+            degraded=f"embeddings: {near}" if isinstance(near, str) else None,
         )

@@ -115,6 +115,10 @@ class SearchIndex:
         living &= chosen[self._group_of[: self.words.size]]
         return living
 
+    def within_keys(self, namespaces: Container[str]) -> list[str]:
+        """The keys of these namespaces' tools."""
+        return [self.keys[slot] for slot in np.flatnonzero(self.within(namespaces, None)).tolist()]
+
     def _enter(self, group: Group) -> int:
         number = self._group_numbers.get(group)
         if number is None:

@@ -10,7 +10,7 @@ Rows stand in blocks, so that growing never copies what is there; float32, becau
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -83,14 +83,24 @@ class Vectors:
             self._blocks.pop()
 
     def nearest(
-        self, vector: Vector, limit: int, allowed: Callable[[str], bool] | None = None
+        self,
+        vector: Vector,
+        limit: int,
+        allowed: Callable[[str], bool] | None = None,
+        among: Iterable[str] | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `limit` (key, cosine) of the keys that `allowed` lets pass, most similar first, ties in key order."""
+        """Up to `limit` (key, cosine) of the keys that `allowed` lets pass, most similar first, ties in key order.
+
+        `among`: only these keys are looked at; quicker than `allowed` where they are few.
+        """
         keys = self._keys
         cosines = np.empty(len(keys), np.float32)
         for at, block in enumerate(self._blocks):
             part = cosines[at * ROWS : (at + 1) * ROWS]
             np.dot(block[: len(part)], vector, out=part)
+        if among is not None:
+            few = [self._rows[key] for key in among if key in self._rows and (allowed is None or allowed(key))]
+            return self._best(np.array(few, np.intp), cosines, limit)
         if allowed is None:
             return self._best(np.arange(len(keys)), cosines, limit)
         tried = self._best(np.arange(len(keys)), cosines, 4 * limit)
