@@ -50,10 +50,15 @@ _log = logging.getLogger("arion_tds.codemode")
 def find() -> str:
     """The path of the deno that the extra installed. ConfigError with the command to run where there is none."""
     try:
-        found = importlib.import_module("deno").find_deno_bin()
+        return str(importlib.import_module("deno").find_deno_bin())
     except (ImportError, AttributeError, OSError):
-        raise ConfigError([f"code_mode needs the sandbox engine: {INSTALL}"]) from None
-    return str(found)
+        raise ConfigError([f"code_mode needs the sandbox engine, which is not installed: {INSTALL}"]) from None
+
+
+def engine() -> Callable[[Limits], DenoEngine]:
+    """What makes engines. ConfigError where the extra is not installed."""
+    binary = find()
+    return lambda limits: DenoEngine(binary, limits)
 
 
 class DenoSandbox:

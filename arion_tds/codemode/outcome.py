@@ -9,6 +9,7 @@ import enum
 class Code(enum.StrEnum):
     """`error.code` of an execution that failed."""
 
+    ARGUMENTS = "invalid_arguments"
     SYNTAX = "syntax_error"
     RUNTIME = "runtime_error"
     RESULT = "invalid_result"
