@@ -41,7 +41,6 @@ METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
 _OTHER: Final = "other"
 _KNOWN: Final = frozenset(("initialize", "server/discover", "ping", "tools/list", "tools/call", "subscriptions/listen"))
-_ANONYMOUS: Final = Anonymous()
 _NO_SESSION: Final = "Session not found: it has ended or run out, initialize again"
 _log = logging.getLogger("arion_tds.server")
 
@@ -70,6 +69,7 @@ class McpFront:
         self._sessions = sessions
         self._clock = clock
         self._access = access
+        self._anonymous = Anonymous()
         self._observer: Observer = Unobserved() if observer is None else observer
         self._guard = guard.guard(
             loopback=settings.loopback, hosts=settings.allowed_hosts, origins=settings.allowed_origins
@@ -122,7 +122,7 @@ class McpFront:
             return self._metadata(request, path, self._settings.protected_resource)
         if path not in {PATH, SEARCH_PATH}:
             return exchange.refuse(404, f"nothing is served at {path[:256]}: the MCP endpoint is {PATH}")
-        caller = _ANONYMOUS if self._access is None else await self._access.admit(headers)
+        caller = self._anonymous if self._access is None else await self._access.admit(headers)
         if isinstance(caller, Denial):
             return exchange.refuse(caller.status, caller.message, headers=caller.headers)
         if path == SEARCH_PATH:
