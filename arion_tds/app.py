@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
 import arion_tds
-from arion_tds import deriving, disclosure
+from arion_tds import deriving, disclosure, embedding
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener, AdminSources
 from arion_tds.backends.clusters import Clusters
@@ -32,6 +32,7 @@ from arion_tds.config import judging, values
 from arion_tds.config.file import ControlPlaneConfig, ListenerConfig
 from arion_tds.config.judging import Config
 from arion_tds.doors import Clocks, Door
+from arion_tds.embedding import Embedder
 from arion_tds.errors import BindError, ConfigError
 from arion_tds.executing import Executor, Ports
 from arion_tds.expansion import Expander
@@ -94,6 +95,12 @@ class Gateway:
             self.history,
             self.metrics,
         )
+        sources = embedding.Sources(time.monotonic, rng, os.urandom)
+        self.embedders = {
+            listener.name: Embedder(catalog.published, search.embeddings, self.clusters, self.metrics, sources)
+            for listener, catalog in zip(file.listeners, self.catalogs, strict=True)
+            if (search := catalog.gateway.search) is not None and search.embeddings is not None
+        }
         clocks = Clocks(time.time, time.monotonic)  # noqa: TID251
         self.doors = {
             listener.name: Door(listener, catalog.gateway.name, self.metrics, clocks)
@@ -112,6 +119,8 @@ class Gateway:
         stack.push_async_callback(self.expander.close)
         await stack.enter_async_context(self.freshness.running())
         await self._start_admin(stack)
+        for embedder in self.embedders.values():
+            await stack.enter_async_context(_task(embedder.run()))
         for catalog in self.catalogs:
             await stack.enter_async_context(_task(catalog.tokens.run()))
             refused = await self.ingest.load(catalog)
@@ -146,7 +155,7 @@ class Gateway:
         door = self.doors[settings.name]
         await stack.enter_async_context(door.open())
         calls = Calls(settings.name, gateway, Backends(self.clusters, self.upstreams), self.metrics, time.perf_counter)
-        finder = Finder(catalog)
+        finder = Finder(catalog, self.embedders.get(settings.name))
         searched = self.metrics.searches.labels(settings.name, "search_tools").inc
         served = disclosure.methods(gateway, catalog.published, finder, calls, searched)
         if gateway.code_mode is not None:
@@ -245,6 +254,7 @@ class Gateway:
             **self.ready(),
             "listeners": {name: {"address": self.bound[name], **front.status()} for name, front in self.fronts.items()},
             "scopes": dump.catalogs(self.catalogs),
+            "embeddings": {name: embedder.status() for name, embedder in self.embedders.items()},
             "mcp_servers": [dataclasses.asdict(one) for one in self.upstreams.status()],
             "clusters": [dataclasses.asdict(one) for one in self.clusters.status()],
             "openapi_workers": self.expander.status(),
@@ -262,6 +272,8 @@ class Gateway:
             self.metrics.catalog_tokens.labels(catalog.scope).set(sum(catalog.tokens.by_namespace().values()))
         for door in self.doors.values():
             door.measure()
+        for embedder in self.embedders.values():
+            embedder.measure()
         if self.ads is not None:
             status = self.ads.status()
             self.metrics.xds_connected.set(status.connected)
