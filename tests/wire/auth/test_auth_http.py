@@ -98,20 +98,16 @@ async def test_a_missing_scope_is_403_and_names_it() -> None:
 
 
 async def test_a_session_belongs_to_the_subject_that_opened_it() -> None:
-    async with house(guarded(required=True)) as here:
-        async with people(here, token(sub="ada"), token(sub="eve"), token(sub="ada", jti="renewed")) as (
-            ada,
-            eve,
-            again,
-        ):
-            await ada.initialize()
-            assert ada.session is not None
-            for who, expected in ((ada, 200), (eve, 404), (again, 200)):
-                async with who.http.post(f"{who.url}/mcp", json=PING, headers={"Mcp-Session-Id": ada.session}) as found:
-                    assert found.status == expected
-            async with eve.http.delete(f"{eve.url}/mcp", headers={"Mcp-Session-Id": ada.session}) as found:
-                assert found.status == 404
-            assert (await ping(here, None, **{"Mcp-Session-Id": ada.session}))[0] == 401
+    tokens = token(sub="ada"), token(sub="eve"), token(sub="ada", jti="renewed")
+    async with house(guarded(required=True)) as here, people(here, *tokens) as (ada, eve, again):
+        await ada.initialize()
+        assert ada.session is not None
+        for who, expected in ((ada, 200), (eve, 404), (again, 200)):
+            async with who.http.post(f"{who.url}/mcp", json=PING, headers={"Mcp-Session-Id": ada.session}) as found:
+                assert found.status == expected
+        async with eve.http.delete(f"{eve.url}/mcp", headers={"Mcp-Session-Id": ada.session}) as found:
+            assert found.status == 404
+        assert (await ping(here, None, **{"Mcp-Session-Id": ada.session}))[0] == 401
 
 
 class Issuer:

@@ -75,21 +75,25 @@ async def test_every_action_with_every_caller(kind: str, rbac: Spec, expected: s
 
 
 async def test_everybody_hears_of_a_change_of_their_own_list_and_of_no_other() -> None:
-    tokens = None, CALLERS["admin"]
-    async with house(guarded()) as here, people(here, *tokens) as (nobody, admin), asyncio.timeout(BOUND):
-        async with hearing(nobody) as by_nobody, hearing(admin) as by_admin:
-            await here.put("McpTool", "a/main/a.secret", tool("a.secret", rbac={"action": "ALLOW", **LISTED}))
-            assert await by_admin.get() == "notifications/tools/list_changed"
-            await here.put("McpTool", "a/main/a.open", tool("a.open"))
-            assert await by_admin.get() == "notifications/tools/list_changed"
-            assert await by_nobody.get() == "notifications/tools/list_changed"
-            await here.put("McpTool", "a/main/a.open", tool("a.open", rbac={"action": "ALLOW", **LISTED}))
-            assert await by_nobody.get() == "notifications/tools/list_changed"
-            await here.put("McpTool", "a/main/b.last", tool("b.last"))
-            assert await by_nobody.get() == "notifications/tools/list_changed"
-            assert await by_admin.get() == "notifications/tools/list_changed"
-            assert by_nobody.empty()
-            assert by_admin.empty(), "that a.open was closed to others changed nothing for an admin"
+    async with (
+        asyncio.timeout(BOUND),
+        house(guarded()) as here,
+        people(here, None, CALLERS["admin"]) as (nobody, admin),
+        hearing(nobody) as by_nobody,
+        hearing(admin) as by_admin,
+    ):
+        await here.put("McpTool", "a/main/a.secret", tool("a.secret", rbac={"action": "ALLOW", **LISTED}))
+        assert await by_admin.get() == "notifications/tools/list_changed"
+        await here.put("McpTool", "a/main/a.open", tool("a.open"))
+        assert await by_admin.get() == "notifications/tools/list_changed"
+        assert await by_nobody.get() == "notifications/tools/list_changed"
+        await here.put("McpTool", "a/main/a.open", tool("a.open", rbac={"action": "ALLOW", **LISTED}))
+        assert await by_nobody.get() == "notifications/tools/list_changed"
+        await here.put("McpTool", "a/main/b.last", tool("b.last"))
+        assert await by_nobody.get() == "notifications/tools/list_changed"
+        assert await by_admin.get() == "notifications/tools/list_changed"
+        assert by_nobody.empty()
+        assert by_admin.empty(), "that a.open was closed to others changed nothing for an admin"
 
 
 async def test_pages_of_a_restricted_list_are_full_and_end() -> None:
