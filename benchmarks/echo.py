@@ -1,4 +1,4 @@
-"""A REST echo service for the benchmarks, on raw asyncio so that it is never the bottleneck: `python -m benchmarks.echo PORT`.
+"""A REST echo service on raw asyncio, never the bottleneck of a benchmark: `python -m benchmarks.echo PORT`.
 
 Answers every request with its own body as JSON (or `{}`), with keep-alive.
 """
