@@ -38,11 +38,15 @@ class ResourceId:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delivered:
-    """One resource of a response that concerns a scope of ours: its id, opaque version and the Any's value bytes."""
+    """One resource of a response that concerns a scope of ours: its id, opaque version and the Any's value bytes.
+
+    `kept`: it does not come from a response but from what an earlier life of the gateway kept on disk.
+    """
 
     id: ResourceId
     version: str
     payload: bytes
+    kept: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Handling:
         if ticket.delivery is None:
             self._settled()
         else:
-            self.calls.create_task(self._handle(ticket, ticket.delivery))
+            self.calls.create_task(self.handle(ticket, ticket.delivery, self._handler))
 
     async def initial_fetch(self) -> None:
         """The time that ready waits for; to be run only while a stream is up (gRFC A57)."""
@@ -57,10 +57,11 @@ class Handling:
             silent = [kind.short for kind, state in self._session.types.items() if not state.answered]
             self._teller.not_all(silent, self._fetch)
 
-    async def _handle(self, ticket: Ticket, delivery: Delivery) -> None:
+    async def handle(self, ticket: Ticket, delivery: Delivery, handler: Handler) -> None:
+        """Call the handler and record its verdict."""
         verdict: DeliveryVerdict | None = None
         try:
-            verdict = await self._handler(delivery)
+            verdict = await handler(delivery)
         except Exception as error:  # noqa: BLE001  (the top of a task: a bug in a handler must not end the stream)
             self._teller.broke(f"the handling of a {ticket.kind.short} response", error)
         finally:

@@ -31,7 +31,8 @@ INTERNAL_ERROR: Final = "internal error: the gateway failed to handle this respo
 class Ticket:
     """A response that is being handled. `delivery` None: nothing is, or no longer, to be handed over.
 
-    `errors` is what the server said it cannot give; `error`, once settled, the NACK's text, "" for an ACK.
+    `errors` is what the server said it cannot give; `error`, once settled, the NACK's text, "" for an ACK. `restored`:
+    no response brought it, but what an earlier life of the gateway kept.
     """
 
     kind: Kind
@@ -42,6 +43,7 @@ class Ticket:
     generation: int
     checked: Checked | None
     error: str = ""
+    restored: bool = False
 
     @property
     def settled(self) -> bool:
@@ -63,7 +65,7 @@ class Tally:
 class TypeState:
     """One type: its subscription, versions, counts, and the answers that the current stream still owes."""
 
-    __slots__ = ("answered", "held", "owed", "subscription", "tally", "unsettled")
+    __slots__ = ("answered", "held", "owed", "restoring", "subscription", "tally", "unsettled")
 
     def __init__(self, wanted: tuple[str, ...], scopes: Iterable[str]) -> None:
         self.subscription = Subscription(wanted)
@@ -72,6 +74,7 @@ class TypeState:
         self.tally = Tally()
         self.answered = False
         self.unsettled = 0
+        self.restoring = 0
 
     def take(self, ticket: Ticket, checked: Checked) -> None:
         """A response has been read."""
@@ -81,10 +84,18 @@ class TypeState:
         self.held.touch(checked.names, ticket.seq)
         self.held.touch(checked.gone, ticket.seq)
 
+    def restore(self, ticket: Ticket, checked: Checked) -> None:
+        """Kept content is being applied."""
+        self.restoring += 1
+        self.held.touch(checked.names, ticket.seq)
+
     def finish(self, ticket: Ticket, error: str) -> None:
         """Its verdict is in. The payloads go: the answer may have to wait behind an older one."""
         ticket.checked = ticket.delivery = None
         ticket.error = error
+        if ticket.restored:
+            self.restoring -= 1
+            return
         self.unsettled -= 1
         self.answered = True
 
@@ -130,7 +141,7 @@ class Session:
     @property
     def complete(self) -> bool:
         """Whether every type's first response was settled and no handler is still at work on another."""
-        return all(state.answered and not state.unsettled for state in self.types.values())
+        return all(state.answered and not state.unsettled and not state.restoring for state in self.types.values())
 
     @property
     def has_names(self) -> bool:
@@ -207,6 +218,19 @@ class Session:
         self.types[intake.kind].take(ticket, checked)
         if delivery is None:
             self.settle(ticket, DeliveryVerdict())
+        return ticket
+
+    def restore(self, delivery: Delivery) -> Ticket:
+        """Updates that an earlier life of the gateway kept go to the handler; to be called before the first stream.
+
+        No stream is owed an answer for them, and no type counts as answered. Until their verdict is in they are claimed
+        as what nobody has, so that the control plane says what has become of each; then with their versions.
+        """
+        names = tuple(str(update.id) for update in delivery.updates)
+        checked = Checked(delivery, names, (), (), (), "", len(names))
+        self._seq += 1
+        ticket = Ticket(delivery.kind, delivery, (), "", self._seq, self._generation, checked, restored=True)
+        self.types[delivery.kind].restore(ticket, checked)
         return ticket
 
     def settle(self, ticket: Ticket, verdict: DeliveryVerdict | None) -> None:

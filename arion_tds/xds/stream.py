@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable
-from typing import Final, NoReturn
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, NoReturn
 
 import grpc
 import grpc.aio
 
-from arion_tds.model.delivery import Kind, ResourceId
+from arion_tds.model.delivery import Delivery, Kind, ResourceId
 from arion_tds.pace import Pace
 from arion_tds.xds import wire
 from arion_tds.xds.backoff import Backoff, Uniform
@@ -123,6 +123,14 @@ class AdsClient:
     def version(self, kind: Kind, id: ResourceId) -> str | None:  # noqa: A002
         """The version of the resource that the control plane is told is in use; None: none is."""
         return self._session.types[kind].held.version(id.scope, str(id))
+
+    def restore(self, delivery: Delivery, handler: Handler) -> Coroutine[Any, Any, None]:
+        """Apply what an earlier life kept; to be called before `run`, and the result awaited, before it or beside it.
+
+        `handler` is to judge it as a delivery. What it accepts is claimed on the first stream, so that the control
+        plane sends what differs and takes back what it no longer has.
+        """
+        return self._handling.handle(self._session.restore(delivery), delivery, handler)
 
     async def run(self) -> NoReturn:
         """Keep a stream open until cancelled. Cancelling also ends the handler calls that are under way."""

@@ -15,8 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind
+from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
 from arion_tds.model.problem import Problem
+from arion_tds.xds import ids
 from arion_tds.xds.held import UNSETTLED
 from arion_tds.xds.session import Session, Ticket
 from arion_tds.xds.subscription import Request
@@ -52,6 +53,11 @@ class Ends:
         self.heard = {kind: [] for kind in Kind}
         self.client.close()
         self.client.open()
+
+    def restart(self, scopes: Iterable[str], *, wildcard: bool) -> None:
+        """The gateway's process ends, and a new one begins that knows nothing."""
+        self.client = Session(scopes, wildcard=wildcard)
+        self.cut()
 
     def publish(self, updates: Mapping[tuple[Kind, str], Held], removals: Iterable[tuple[Kind, str]] = ()) -> None:
         """Change what the control plane has."""
@@ -204,6 +210,7 @@ class Conversation(RuleBasedStateMachine):
         self.catalogs = {scope: Catalog() for scope in SCOPES}
         self.work: list[Work] = []
         self.version = 0
+        self.disk: dict[tuple[Kind, str], Held] = {}
         self.good: dict[tuple[Kind, str], set[str]] = {}
         self.broke = False
         for kind in KINDS:  # a run that never publishes should still have something to lose
@@ -296,6 +303,32 @@ class Conversation(RuleBasedStateMachine):
         before = tuple(self.catalogs)
         self.scopes_change(tuple(other for other in before if other != scope))
         self.scopes_change(before)
+
+    # Its process
+
+    @rule(kind=kinds)
+    def disk_catches_up(self, kind: Kind) -> None:
+        """What is kept lags behind, by type or altogether, but a version stands beside its own content."""
+        self.disk = {key: held for key, held in self.disk.items() if key[0] is not kind}
+        self.disk |= {(kind, name): held for name, held in self.used(kind).items()}
+
+    @rule(connected=st.booleans())
+    def the_gateway_restarts(self, connected: bool) -> None:
+        """What was kept is handed over before the first stream; its verdict may come any time later."""
+        self.catalogs = {scope: Catalog() for scope in self.catalogs}
+        self.work.clear()
+        self.ends.restart(self.catalogs, wildcard=self.wildcard)
+        for kind in KINDS:
+            kept: list[Delivered] = []
+            for (found, name), held in self.disk.items():
+                id = ids.parse(name)
+                if found is kind and isinstance(id, ResourceId) and id.scope in self.catalogs:
+                    kept.append(Delivered(id, held.version, held.payload, kept=True))
+            delivery = Delivery(kind, tuple(kept), ())
+            self.work.append(Work(self.ends.client.restore(delivery), delivery, dict(self.catalogs)))
+        if connected:
+            while self.finish_next():
+                pass
 
     # Between the two
 

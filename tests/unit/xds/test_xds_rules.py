@@ -5,7 +5,7 @@ from xds_talk import Talk
 
 from arion_tds.model.delivery import Delivered, Delivery, Kind, ResourceId
 from arion_tds.xds.held import UNSETTLED
-from arion_tds.xds.session import INTERNAL_ERROR
+from arion_tds.xds.session import INTERNAL_ERROR, Ticket
 from arion_tds.xds.subscription import Request
 
 TOOL, SOURCE, SERVER, TOOLKIT = Kind
@@ -520,3 +520,53 @@ def test_counts_tell_acks_from_nacks_by_type(talk: Talk) -> None:
     assert (tally.responses, tally.acks, tally.nacks) == (2, 1, 1)
     assert tally.last_nack == "1 of 1 resources rejected: s/m/x.a: bad"
     assert talk.session.types[SOURCE].tally.responses == 0
+
+
+# What an earlier life kept
+
+
+def restored(talk: Talk, kind: Kind, versions: dict[str, str]) -> Ticket:
+    """Kept content goes to the handler; its verdict is not in."""
+    updates = tuple(
+        Delivered(ResourceId("s/m", name.removeprefix("s/m/")), version, version.encode(), kept=True)
+        for name, version in versions.items()
+    )
+    return talk.session.restore(Delivery(kind, updates, ()))
+
+
+def test_kept_content_that_is_accepted_is_claimed_on_the_first_stream(new_talk: type[Talk]) -> None:
+    talk = new_talk()
+    talk.judges(restored(talk, TOOL, {A: "1", B: "2"}), {B: "no longer good"})
+    assert talk.content[TOOL] == {A: b"1"}
+    assert talk.claims(TOOL) == {A: "1"}
+    assert not talk.session.complete
+
+
+def test_kept_content_without_a_verdict_is_claimed_as_what_nobody_has(new_talk: type[Talk]) -> None:
+    talk = new_talk()
+    ticket = restored(talk, SOURCE, {"s/m/x": "1"})
+    assert talk.claims(SOURCE) == {"s/m/x": UNSETTLED}
+    assert talk.hears(SOURCE, "n1", removed=["s/m/x"]) == [ack(SOURCE, "n1")]
+    talk.judges(ticket)
+    assert talk.claims(SOURCE).get("s/m/x") != "1"
+
+
+def test_kept_content_is_owed_no_answer_and_takes_no_place_of_a_response(new_talk: type[Talk]) -> None:
+    talk = new_talk()
+    tickets = [restored(talk, SERVER, {f"s/m/x{number}": "1"}) for number in range(40)]
+    talk.opens()
+    assert talk.session.unanswered == 0
+    for ticket in tickets:
+        talk.judges(ticket)
+    assert talk.says() == []
+
+
+def test_first_content_is_complete_only_when_kept_content_has_its_verdict_too(new_talk: type[Talk]) -> None:
+    talk = new_talk()
+    ticket = restored(talk, SOURCE, {"s/m/x": "1"})
+    talk.opens()
+    for kind in Kind:
+        talk.hears(kind, "n")
+    assert not talk.session.complete
+    talk.judges(ticket)
+    assert talk.session.complete
