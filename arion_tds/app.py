@@ -28,13 +28,14 @@ from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
+from arion_tds.codemode import deno
 from arion_tds.config import judging, values
 from arion_tds.config.file import ControlPlaneConfig, ListenerConfig
 from arion_tds.config.judging import Config
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder
 from arion_tds.errors import BindError, ConfigError
-from arion_tds.executing import Executor, Ports
+from arion_tds.executing import Executor, Parts
 from arion_tds.expansion import Expander
 from arion_tds.finding import Finder
 from arion_tds.freshness import Freshness
@@ -82,6 +83,8 @@ class Gateway:
         self.catalogs = [
             Catalog(made, listener.tool_names) for made, listener in zip(_static(config), file.listeners, strict=True)
         ]
+        codes = any(catalog.gateway.code_mode is not None for catalog in self.catalogs)
+        self._engine = deno.engine() if codes else None
         self._by_scope = {found.scope: found for found in self.catalogs if found.gateway.scope is not None}
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
@@ -158,11 +161,9 @@ class Gateway:
         finder = Finder(catalog, self.embedders.get(settings.name))
         searched = self.metrics.searches.labels(settings.name, "search_tools").inc
         served = disclosure.methods(gateway, catalog.published, finder, calls, searched)
-        if gateway.code_mode is not None:
-            ports, mode = Ports(finder, calls), gateway.code_mode
-            executor = Executor(
-                settings.name, mode, catalog.published, ports, metrics=self.metrics, clock=time.perf_counter
-            )
+        if self._engine is not None and gateway.code_mode is not None:
+            parts = Parts(catalog.published, finder, calls, self._engine)
+            executor = Executor(settings.name, gateway.code_mode, parts, self.metrics, time.perf_counter)
             served = await stack.enter_async_context(executor.running())
         front = McpFront(
             FrontSettings(

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from arion_tds.codemode import deno, guide, run
+from arion_tds.codemode import guide, run
 from arion_tds.codemode import limits as limiting
 from arion_tds.codemode.bridge import Bridge, Page
 from arion_tds.codemode.engine import Engine, StartError
@@ -81,18 +81,20 @@ class Census:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ports:
-    """What a host call goes through."""
+class Parts:
+    """What programs are about, what their host calls go through, and what runs them."""
 
+    published: Published
     finder: SearchPort
     calls: CallPort
+    engine: Callable[[Limits], Engine]
 
 
 class _Host:
     """The catalog as one caller sees it for the length of one execution."""
 
-    def __init__(self, ports: Ports, view: View, namespaces: Mapping[str, int], context: CallContext) -> None:
-        self._ports = ports
+    def __init__(self, parts: Parts, view: View, namespaces: Mapping[str, int], context: CallContext) -> None:
+        self._parts = parts
         self._view = view
         self._namespaces = namespaces
         self._allows = context.allows
@@ -118,33 +120,23 @@ class _Host:
 
     async def search(self, query: str, namespaces: tuple[str, ...] | None, limit: int, offset: int) -> Page:
         ask = SearchAsk(query=query, namespaces=namespaces, limit=limit, offset=offset)
-        found = await self._ports.finder.search(self._view, ask, self._allows)
+        found = await self._parts.finder.search(self._view, ask, self._allows)
         return Page([(entry.tool, float(score)) for entry, score in found.hits], found.total)
 
     async def call(self, tool: Tool, arguments: dict[str, Any]) -> CallResult | RpcError:
-        return await self._ports.calls.call(self._view, self._view.qualified[tool.qualified], arguments, self._context)
+        return await self._parts.calls.call(self._view, self._view.qualified[tool.qualified], arguments, self._context)
 
 
 class Executor:
     """`execute` of one listener. `running` starts and ends its sandboxes."""
 
     def __init__(
-        self,
-        listener: str,
-        mode: CodeMode,
-        published: Published,
-        ports: Ports,
-        *,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        engine: Callable[[Limits], Engine] | None = None,
+        self, listener: str, mode: CodeMode, parts: Parts, metrics: Metrics, clock: Callable[[], float]
     ) -> None:
-        """`clock` gives seconds. `engine` makes what runs programs: Deno by default, a ConfigError without it."""
+        """`clock` gives seconds."""
         self._limits = limiting.of(mode)
-        self._ports = ports
-        self._published = published
+        self._parts = parts
         self._clock = clock
-        self._make = engine if engine is not None else deno.engine()
         self._outcomes = {
             outcome: metrics.executions.labels(listener, outcome) for outcome in ("ok", *(code.value for code in Code))
         }
@@ -156,8 +148,8 @@ class Executor:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[MethodsConfig]:
         """What the front serves, for as long as the block runs."""
-        self._census = Census(self._published)
-        self._pool = Pool(self._make(self._limits), self._limits)
+        self._census = Census(self._parts.published)
+        self._pool = Pool(self._parts.engine(self._limits), self._limits)
         self._pool.fill()
         tool = ExtraTool(b"", b"", self.execute, self.describe)
         try:
@@ -209,7 +201,7 @@ class Executor:
             return Failure(code=Code.ENGINE, message="the gateway is not running", retryable=True)
         namespaces = census.visible(context.allows)
         program = run.prepare(code) if len(code) <= _ON_LOOP else await asyncio.to_thread(run.prepare, code)
-        bridge = Bridge(_Host(self._ports, view, namespaces, context))
+        bridge = Bridge(_Host(self._parts, view, namespaces, context))
         try:
             async with pool.turn():
                 sandbox = await pool.take()
