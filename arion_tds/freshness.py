@@ -6,7 +6,10 @@ Called by ingest; the tasks belong to `running`, which app enters.
 
 A server is asked again when it announces `list_changed`, when its `cache_duration` has run out (with jitter), and,
 after a failure, with backoff. A failed refresh keeps the tools and is said once per reason. Two scopes that name the
-same URL share one announcement stream.
+same URL share one announcement stream; a server that nobody names any more is let go.
+
+Tasks end at any moment, because a definition was removed or replaced. A publication does not: it is a task of its own,
+so that it is never torn in the middle.
 """
 
 from __future__ import annotations
@@ -93,7 +96,8 @@ class Freshness:
         self._pending: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._tries: dict[tuple[str, str], Pending] = {}
         self._lookouts: dict[str, _Lookout] = {}
-        self._first: dict[McpServer, asyncio.Event] = {}
+        self._first: dict[McpServer, list[asyncio.Event]] = {}
+        self._ending = False
         self._tasks = asyncio.TaskGroup()
 
     @contextlib.asynccontextmanager
@@ -103,78 +107,96 @@ class Freshness:
             try:
                 yield
             finally:
+                self._ending = True
                 for task in (*self._followed.values(), *self._pending.values()):
                     task.cancel()
 
     async def discover(self, server: McpServer) -> Derived:
-        """The server's first list. Announcements are heard from before it, so that none falls in between."""
+        """The server's first list. Announcements are heard from before it, so that none falls in between.
+
+        After a list that came, `follow` or `refused` is to be called once.
+        """
         changed = self._listen(server.url, asyncio.Event())
-        derived = await self._ask(server)
-        if derived.problem is None:
-            before = self._first.pop(server, None)
-            if before is not None:
-                self._ignore(server.url, before)
-            self._first[server] = changed
-        else:
-            self._ignore(server.url, changed)
+        taken = False
+        try:
+            derived = await self._ask(server)
+            taken = derived.problem is None
+        finally:
+            if taken:
+                # Scopes may define the same server: each that asks has heard since its own question.
+                self._first.setdefault(server, []).append(changed)
+            else:
+                self._ignore(server.url, changed)
         return derived
 
     def follow(self, catalog: Catalog, server: McpServer) -> None:
         """The server is served: keep its tools fresh. Replaces what stood under its namespace."""
         key = (catalog.scope, server.namespace)
-        self.forget(*key)
-        changed = self._first.pop(server, None) or self._listen(server.url, asyncio.Event())
+        _end(self._followed.pop(key, None))
+        changed = self._heard(server) or self._listen(server.url, asyncio.Event())
         self._followed[key] = self._tasks.create_task(self._keep(catalog, server, changed))
 
     def refused(self, server: McpServer) -> None:
         """Its list was not taken after all: another owner has the namespace."""
-        changed = self._first.pop(server, None)
+        changed = self._heard(server)
         if changed is not None:
             self._ignore(server.url, changed)
-
-    def trying(self) -> dict[tuple[str, str], Pending]:
-        """The servers that are being asked again, by (scope, namespace)."""
-        return {key: self._tries[key] for key in self._pending if key in self._tries}
+            self._let_go(server.url)
 
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """The server could not be asked: go on trying. What is served of it, and followed, stays."""
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
-        self._tries[key] = Pending(server.url, 1, "")
         self._pending[key] = self._tasks.create_task(self._try(catalog, server, update))
 
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update has come: stop trying the refused one. What is served is still followed."""
-        self._tries.pop((scope, namespace), None)
         _end(self._pending.pop((scope, namespace), None))
 
     def forget(self, scope: str, namespace: str) -> None:
-        """The server was removed or replaced."""
+        """The server was removed."""
         self.superseded(scope, namespace)
         _end(self._followed.pop((scope, namespace), None))
 
     async def _try(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         failures = 1
+        try:
+            while True:
+                await asyncio.sleep(self._backoff.wait(failures, self._rng))
+                derived = await self.discover(server)
+                if derived.problem is None:
+                    break
+                failures += 1
+            this = asyncio.current_task()
+            await asyncio.shield(self._tasks.create_task(self._take(catalog, server, update, derived, this)))
+        finally:
+            self._let_go(server.url)
+
+    async def _take(
+        self,
+        catalog: Catalog,
+        server: McpServer,
+        update: Delivered | None,
+        derived: Derived,
+        trying: asyncio.Task[None] | None,
+    ) -> None:
+        """Serve what a refused server lists at last, unless `trying` was superseded before its turn came."""
         key = (catalog.scope, server.namespace)
-        this = asyncio.current_task()
-        while True:
-            await asyncio.sleep(self._backoff.wait(failures, self._rng))
-            derived = await self.discover(server)
-            if derived.problem is None:
-                break
-            failures += 1
-            if self._pending.get(key) is this:
-                self._tries[key] = Pending(server.url, failures, derived.problem)
         put = PutServer(server, derived.tools)
-        for verdict in await catalog.commit([put], when=lambda: self._pending.get(key) is this):
-            if verdict.problem is None:
-                _log.info("MCP server %s can be asked now: %d tools", server.namespace, len(derived.tools))
-                if update is not None:
-                    self._taken(update, derived)
-                self.follow(catalog, server)
-                return
-            _log.warning("MCP server %s: still refused: %s", server.namespace, verdict.problem.why)
-        self.refused(server)
+        verdicts = await catalog.commit([put], when=lambda: self._pending.get(key) is trying)
+        problem = verdicts[0].problem if verdicts else None
+        if not verdicts or problem is not None:
+            self.refused(server)
+            if problem is not None:
+                _log.warning("MCP server %s: still refused: %s", server.namespace, problem.why)
+            return
+        _log.info("MCP server %s can be asked now: %d tools", server.namespace, len(derived.tools))
+        if self._pending.get(key) is trying:
+            del self._pending[key]
+            if update is not None:
+                self._taken(update, derived)
+        if not self._ending:
+            self.follow(catalog, server)
 
     async def _keep(self, catalog: Catalog, server: McpServer, changed: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -191,8 +213,10 @@ class Freshness:
                 begun = loop.time()
                 derived = await self._ask(server)
                 if derived.problem is None:
+                    put = [PutServer(server, derived.tools)]
                     # A newer definition may have been committed while this list was fetched.
-                    await catalog.commit([PutServer(server, derived.tools)], when=lambda: _serves(catalog, server))
+                    commit = catalog.commit(put, when=lambda: _serves(catalog, server))
+                    await asyncio.shield(self._tasks.create_task(commit))
                     failures, reason = 0, None
                 else:
                     failures += 1
@@ -202,6 +226,7 @@ class Freshness:
                 await asyncio.sleep(max(0.0, QUIET - (loop.time() - begun)))
         finally:
             self._ignore(server.url, changed)
+            self._let_go(server.url)
 
     def _wait(self, server: McpServer, failures: int) -> float | None:
         if failures:
@@ -221,6 +246,21 @@ class Freshness:
             self._lookouts[url] = lookout
         lookout.hearers.add(changed)
         return changed
+
+    def _heard(self, server: McpServer) -> asyncio.Event | None:
+        """What the oldest list of the server that was not taken or refused yet has heard since it was asked for."""
+        waiting = self._first.get(server)
+        if waiting is None:
+            return None
+        changed = waiting.pop(0)
+        if not waiting:
+            del self._first[server]
+        return changed
+
+    def _let_go(self, url: str) -> None:
+        """If nobody follows or asks the server any more, its connection is of no use."""
+        if url not in self._lookouts and not self._ending:
+            self._upstreams.release(url)
 
     def _ignore(self, url: str, changed: asyncio.Event) -> None:
         lookout = self._lookouts.get(url)

@@ -72,6 +72,7 @@ class Upstream:
         self._peer: Peer | None = None
         self._agreeing: asyncio.Task[Peer | CallFailure] | None = None
         self._handshakes = 0
+        self._met = False
         self._closed = False
         self._idle = asyncio.Event()
         self._relist_after = 0.0
@@ -229,17 +230,23 @@ class Upstream:
             if isinstance(made, CallFailure):
                 self._peer = None
             else:
+                again, self._met = self._met, True
                 self._peer = made
                 self._prepared.clear()
-                if self.replaced is not None:
+                if again and self.replaced is not None:
                     self.replaced()
             return made
         finally:
             self._agreeing = None
 
-    def forget(self) -> None:
-        """The server that was agreed with is gone (its process ended): agree anew with the next one."""
+    def forget(self, *, unexpected: bool) -> None:
+        """The server that was agreed with is gone (its process ended): agree anew with the next one.
+
+        `unexpected`: nobody told it to end. Who watches it will ask for its list, which starts it again.
+        """
         self._peer = None
+        if unexpected:
+            self._announce()
 
     async def hear(self, message: wire.Message, _frame: bytes) -> None:
         """A message that belongs to no call of ours, or (on a watch stream) to one that is found by its token."""

@@ -159,6 +159,11 @@ class Upstreams:
         for url in [each for each in self._upstreams if each not in urls]:
             self._let_go(url)
 
+    def release(self, url: str) -> None:
+        """Nobody follows the server any more: let go of it once its calls are done. A later call makes it anew."""
+        if url in self._upstreams and url not in self._watched:
+            self._let_go(url)
+
     def _let_go(self, url: str) -> None:
         self._unwatch(url)
         gone = self._upstreams.pop(url)

@@ -17,8 +17,8 @@ import itertools
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final, Protocol
 
 import msgspec
 from multidict import CIMultiDict
@@ -68,10 +68,17 @@ class _Child:
     resting: bool = False
 
 
+class Lost(Protocol):
+    """Hears that the process is gone."""
+
+    def __call__(self, *, unexpected: bool) -> None:
+        """`unexpected`: not because it was told to end."""
+
+
 class StdioLine:
     """One child process at a time. Owned by its Upstream; use from one event loop."""
 
-    def __init__(self, name: str, server: StdioServer, lost: Callable[[], None], hear: Hear) -> None:
+    def __init__(self, name: str, server: StdioServer, lost: Lost, hear: Hear) -> None:
         """`lost` is called when a process has ended; `hear` gets what belongs to no request."""
         self._name = name
         self._server = server
@@ -211,7 +218,7 @@ class StdioLine:
         if self._child is not child:
             return
         self._child = None
-        self._lost()
+        self._lost(unexpected=not self._closed)
         now = asyncio.get_running_loop().time()
         if child.resting or self._closed or now - child.begun >= _SOON:
             self._crashes = 0
@@ -279,7 +286,7 @@ class StdioLine:
         child.resting = True
         if self._child is child:
             self._child = None
-            self._lost()
+            self._lost(unexpected=False)
         child.stdin.close()  # its owner sees the end of its output, and clears away what is left
         self.spawn(_end(child))
 

@@ -4,7 +4,8 @@ In: an `Upstream`. Out: calls of `changed()`. Run in a task by pool, one per ser
 
 Before 2026-07-28 announcements come on the stream of a GET (405: there is none), since then on that of
 `subscriptions/listen`. A server that offers neither is asked again now and then, silently. After a stream was lost
-`changed()` is called once it stands again: nobody says what was announced in between.
+`changed()` is called once it stands again: nobody says what was announced in between. The same goes for a server that
+announces nothing and has to be agreed with anew.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Watch:
         pause = settings.watch_backoff
         loop = asyncio.get_running_loop()
         self._upstream.changed = self._changed
-        self._upstream.replaced = self._leave
+        self._upstream.replaced = self._replaced
         try:
             while self._line is None:  # a local process announces on the one stream that there is
                 await asyncio.Event().wait()
@@ -124,10 +125,16 @@ class Watch:
             self._response = None
             response.close()
 
-    def _leave(self) -> None:
-        """Another peer was agreed on: what still comes on the stream of the old one is not to be relied on."""
+    def _replaced(self) -> None:
+        """Another peer was agreed on: the server has restarted, perhaps, with other tools.
+
+        What still comes on the stream of the old one is not to be relied on: a new stream will tell. Where there is
+        none, this is the only sign.
+        """
         if self._response is not None:
             self._response.close()
+        else:
+            self._changed()
 
     async def _not_opened(self, line: HttpLine, peer: Peer, response: aiohttp.ClientResponse, number: int) -> _End:
         status = response.status

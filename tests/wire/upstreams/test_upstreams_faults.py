@@ -18,6 +18,7 @@ from mcp_scripted import Asked, Reply, Scripted, text, tool
 from upstream_house import (
     ERAS,
     Caller,
+    Stream,
     announced,
     discovered,
     gateway,
@@ -29,7 +30,6 @@ from upstream_house import (
 )
 
 Handler = Callable[[Asked], Awaitable[Reply]]
-CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
 @pytest.fixture(params=ERAS)
@@ -61,35 +61,6 @@ def paged(up: Scripted, total: int, size: int, *, empty: bool = False) -> None:
         return asked.result(complete(up, result))
 
     up.on["tools/list"] = page
-
-
-class Stream:
-    """The stream on which a server announces, in its era's way. `open` counts those that stand."""
-
-    def __init__(self, up: Scripted) -> None:
-        self.up = up
-        self.open: list[tuple[Asked, web.StreamResponse]] = []
-        up.on["GET" if up.era == "legacy" else "subscriptions/listen"] = self._opened
-
-    async def _opened(self, asked: Asked) -> Reply:
-        frames = []
-        if self.up.era == "modern":
-            meta = {"io.modelcontextprotocol/subscriptionId": asked.message["id"]}
-            params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
-            frames = [{"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}]
-        response = await asked.stream(*frames)
-        self.open.append((asked, response))
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.open.remove((asked, response))
-        return response
-
-    async def announce(self) -> None:
-        """Say it on every stream."""
-        await until(lambda: bool(self.open))
-        for asked, response in self.open:
-            await asked.send(response, CHANGED)
 
 
 async def test_1_meho_2745_names_fit_every_client_and_the_upstreams_own_name_is_called(up: Scripted, era: str) -> None:

@@ -17,14 +17,16 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
+from aiohttp import web
 from gateway_house import BOUND, House, Spec, house
-from mcp_scripted import Scripted
+from mcp_scripted import Asked, Reply, Scripted
 
 from arion_tds.freshness import Backoff
 
 ERAS: Final = ("legacy", "modern")
 BOTH: Final = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 PREFIX: Final = "io.modelcontextprotocol/"
+CHANGED: Final = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
 def server(namespace: str, to: Scripted | str, **more: Any) -> Spec:
@@ -147,6 +149,35 @@ class Caller:
                 async with asyncio.timeout(BOUND):
                     assert (await anext(said))["method"] == "notifications/subscriptions/acknowledged"
             yield said
+
+
+class Stream:
+    """The stream on which a server announces, in its era's way. `open` counts those that stand."""
+
+    def __init__(self, up: Scripted) -> None:
+        self.up = up
+        self.open: list[tuple[Asked, web.StreamResponse]] = []
+        up.on["GET" if up.era == "legacy" else "subscriptions/listen"] = self._opened
+
+    async def _opened(self, asked: Asked) -> Reply:
+        frames = []
+        if self.up.era == "modern":
+            meta = {"io.modelcontextprotocol/subscriptionId": asked.message["id"]}
+            params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+            frames = [{"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}]
+        response = await asked.stream(*frames)
+        self.open.append((asked, response))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.open.remove((asked, response))
+        return response
+
+    async def announce(self) -> None:
+        """Say it on every stream."""
+        await until(lambda: bool(self.open))
+        for asked, response in self.open:
+            await asked.send(response, CHANGED)
 
 
 async def events(response: aiohttp.ClientResponse) -> AsyncIterator[Spec]:
