@@ -91,3 +91,14 @@ def test_fusion_rewards_being_high_in_both() -> None:
     assert dict(fused)["b"] == pytest.approx(2 / 12)
     assert reciprocal_rank([["x"], ["a"]]) == [("a", 1 / 11), ("x", 1 / 11)]
     assert reciprocal_rank([[], []]) == []
+
+
+def test_nearest_among_a_few_looks_at_no_other() -> None:
+    known = Vectors(2)
+    for key, made in (("a", vector(1, 0)), ("b", vector(0.9, 0.1)), ("c", vector(0, 1))):
+        known.add(key, made)
+    asked = vector(1, 0)
+    assert [key for key, _ in known.nearest(asked, 5, among=["c", "b", "unknown"])] == ["b", "c"]
+    assert [key for key, _ in known.nearest(asked, 1, among=["c", "b"])] == ["b"]
+    assert [key for key, _ in known.nearest(asked, 5, lambda key: key != "b", ["c", "b"])] == ["c"]
+    assert known.nearest(asked, 5, among=[]) == []

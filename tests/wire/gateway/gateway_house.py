@@ -38,7 +38,7 @@ def settings(address: str, backend: str, listeners: Sequence[Spec], **more: Any)
         "control_plane": {**plane, **more.pop("control_plane", {})},
         "admin": {"address": "127.0.0.1:0"},
         "listeners": list(listeners),
-        "clusters": [{"name": "echo", "endpoints": [backend]}],
+        "clusters": [{"name": "echo", "endpoints": [backend]}, *more.pop("more_clusters", ())],
         **more,
     }
 
