@@ -321,9 +321,9 @@ class Conversation(RuleBasedStateMachine):
         for kind in KINDS:
             kept: list[Delivered] = []
             for (found, name), held in self.disk.items():
-                id = ids.parse(name)
-                if found is kind and isinstance(id, ResourceId) and id.scope in self.catalogs:
-                    kept.append(Delivered(id, held.version, held.payload, kept=True))
+                parsed = ids.parse(name)
+                if found is kind and isinstance(parsed, ResourceId) and parsed.scope in self.catalogs:
+                    kept.append(Delivered(parsed, held.version, held.payload, kept=True))
             delivery = Delivery(kind, tuple(kept), ())
             self.work.append(Work(self.ends.client.restore(delivery), delivery, dict(self.catalogs)))
         if connected:
