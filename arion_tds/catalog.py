@@ -36,6 +36,8 @@ class Catalog:
         self.scope = gateway.scope or gateway.name
         self.published = Published(self.scope, naming)
         self.tokens = TokenCounts(self.published)
+        if gateway.discloses:
+            self.tokens.want()
         self.index = SearchIndex()
         self.settled = True
         self.snapshot = snapshots.EMPTY

@@ -2,7 +2,8 @@
 
 In: publications of one scope. Out: counts. Kept by catalog, run by app, shown by admin, search and metrics.
 
-Nothing is counted before somebody asks, nor while publications follow each other: a count is worth no ingest time.
+Nothing is counted before an operator asks or a gateway discloses its tools step by step, nor while publications follow
+each other: a count is worth no ingest time.
 Until a tool has been counted its size is estimated, so every answer is complete at once.
 """
 
@@ -52,9 +53,12 @@ class TokenCounts:
         """Whether what is counted is exact: false without the extra `tokens`, and before the first count."""
         return self._loaded and tokens.exact()
 
+    def want(self) -> None:
+        """Somebody will want to know: start counting."""
+        self._asked.set()
+
     def of(self, entry: Entry) -> int:
         """Tokens of one tool, of this moment's best knowledge."""
-        self._asked.set()
         if entry.tokens >= 0:
             return entry.tokens
         if self._loaded:
@@ -63,7 +67,7 @@ class TokenCounts:
 
     def by_namespace(self) -> Mapping[str, int]:
         """Tokens of the tools of each namespace, those not counted yet by estimate."""
-        self._asked.set()
+        self.want()
         sums = dict(self._sums)
         tools = self._published.view.tools
         for name in self._waiting:
