@@ -58,7 +58,8 @@ class Catalog:
                 self.settled = False
                 await self._publish(outcome, gone, come)
                 self.settled = True
-            self.snapshot = outcome.snapshot
+            else:
+                self.snapshot = outcome.snapshot
             return outcome.verdicts
 
     async def _publish(self, outcome: Outcome, gone: list[Tool], come: list[Tool]) -> None:
@@ -77,6 +78,7 @@ class Catalog:
             counted=self.gateway.code_mode is not None,
         )
         stay = {tool.qualified for tool in come}
+        self.snapshot = outcome.snapshot
         self.published.publish(new)
         for tool in gone:
             if tool.qualified not in stay:

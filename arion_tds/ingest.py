@@ -221,6 +221,10 @@ class Ingest:
             if isinstance(value, McpServer):
                 self._keeper.refused(value)
             return self._refuse(kind, update, verdict.problem)
+        if self._newest.get((kind, update.id)) is not ticket:
+            if isinstance(value, McpServer):
+                self._keeper.refused(value)  # Removed or replaced while it was committed: what came after decides.
+            return None
         self._accept(kind, update, (*decoded.warnings, *verdict.warnings), derived.left_out)
         if isinstance(value, McpServer):
             self._keeper.follow(catalog, value)
