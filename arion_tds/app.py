@@ -19,10 +19,10 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
-import arion_tds
 from arion_tds import deriving, disclosure, embedding
 from arion_tds.admin import dump
-from arion_tds.admin.http import AdminListener, AdminSources
+from arion_tds.admin.http import AdminListener
+from arion_tds.admin.panel import Panel
 from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.backends.mcp.stdio import StdioServer
@@ -109,6 +109,7 @@ class Gateway:
             listener.name: Door(listener, catalog.gateway.name, self.metrics, clocks)
             for listener, catalog in zip(file.listeners, self.catalogs, strict=True)
         }
+        self.panel = Panel(self, time.time)  # noqa: TID251
         self.ads = self._ads_client(file.control_plane) if file.control_plane and self._by_scope else None
         self.fronts: dict[str, McpFront] = {}
         self.bound: dict[str, str] = {}
@@ -122,6 +123,7 @@ class Gateway:
         stack.push_async_callback(self.expander.close)
         await stack.enter_async_context(self.freshness.running())
         await self._start_admin(stack)
+        self.panel.follow()
         for embedder in self.embedders.values():
             await stack.enter_async_context(_task(embedder.run()))
         for catalog in self.catalogs:
@@ -139,10 +141,7 @@ class Gateway:
 
     async def _start_admin(self, stack: AsyncExitStack) -> None:
         host, port = values.split_address(self._config.file.admin.address)
-        sources = AdminSources(
-            ready=self.ready, config_dump=self.config_dump, problems=self._problem_page, metrics=self._metrics_page
-        )
-        admin = AdminListener(host, port, sources)
+        admin = AdminListener(host, port, self.panel)
         stack.push_async_callback(admin.close)
         try:
             await admin.start()
@@ -225,6 +224,7 @@ class Gateway:
             self.ingest.deliver,
             clock=time.monotonic,
             rng=random.Random(),  # noqa: S311 - jitter, not secrets
+            observer=self.panel.plane,
         )
 
     async def _expand(self, source: OpenApiSource) -> Derived:
@@ -248,24 +248,27 @@ class Gateway:
             )
         return state
 
-    def config_dump(self) -> Mapping[str, object]:
-        """Everything that is configured and held; secrets are only ever references."""
+    def configured(self) -> Mapping[str, object]:
+        """What /config_dump says beside the state: workers, and the config. Secrets are only ever references."""
         return {
-            "version": arion_tds.__version__,
-            **self.ready(),
-            "listeners": {name: {"address": self.bound[name], **front.status()} for name, front in self.fronts.items()},
-            "scopes": dump.catalogs(self.catalogs),
             "embeddings": {name: embedder.status() for name, embedder in self.embedders.items()},
-            "mcp_servers": [dataclasses.asdict(one) for one in self.upstreams.status()],
-            "clusters": [dataclasses.asdict(one) for one in self.clusters.status()],
             "openapi_workers": self.expander.status(),
             "config": self._config.file.model_dump(mode="json"),
         }
 
-    def _problem_page(self) -> Mapping[str, object]:
-        return dump.problems(self.problems)
+    @property
+    def scopes(self) -> Mapping[str, str]:
+        """The scope that each listener serves."""
+        listeners = self._config.file.listeners
+        return {one.name: catalog.scope for one, catalog in zip(listeners, self.catalogs, strict=True)}
 
-    def _metrics_page(self) -> bytes:
+    def plane_address(self) -> str:
+        """Where the control plane is."""
+        plane = self._config.file.control_plane
+        return "" if plane is None else plane.address
+
+    def measure(self) -> None:
+        """Bring the gauges up to date."""
         self.metrics.problems.set(len(self.problems))
         for catalog in self.catalogs:
             self.metrics.tools.labels(catalog.scope).set(len(catalog.published.view.tools))
@@ -284,7 +287,6 @@ class Gateway:
             for kind, state in status.types.items():
                 self.metrics.xds_responses.labels(kind.short, "ack").set(state.acks)
                 self.metrics.xds_responses.labels(kind.short, "nack").set(state.nacks)
-        return self.metrics.page()
 
 
 class _FrontObserver:

@@ -143,14 +143,20 @@ class Freshness:
             self._ignore(server.url, changed)
             self._let_go(server.url)
 
+    def trying(self) -> dict[tuple[str, str], Pending]:
+        """The servers that are being asked again, by (scope, namespace)."""
+        return {key: self._tries[key] for key, task in self._pending.items() if key in self._tries and not task.done()}
+
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """The server could not be asked: go on trying. What is served of it, and followed, stays."""
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
+        self._tries[key] = Pending(server.url, 1, "")
         self._pending[key] = self._tasks.create_task(self._try(catalog, server, update))
 
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update has come: stop trying the refused one. What is served is still followed."""
+        self._tries.pop((scope, namespace), None)
         _end(self._pending.pop((scope, namespace), None))
 
     def forget(self, scope: str, namespace: str) -> None:
@@ -167,6 +173,7 @@ class Freshness:
                 if derived.problem is None:
                     break
                 failures += 1
+                self._tries[catalog.scope, server.namespace] = Pending(server.url, failures, derived.problem)
             this = asyncio.current_task()
             await asyncio.shield(self._tasks.create_task(self._take(catalog, server, update, derived, this)))
         finally:
@@ -193,6 +200,7 @@ class Freshness:
         _log.info("MCP server %s can be asked now: %d tools", server.namespace, len(derived.tools))
         if self._pending.get(key) is trying:
             del self._pending[key]
+            self._tries.pop(key, None)
             if update is not None:
                 self._taken(update, derived)
         if not self._ending:

@@ -90,6 +90,13 @@ class History:
             if name.scope == scope:
                 yield kind, name.name, verdicts[-1]
 
+    def recent(self) -> Iterator[tuple[Kind, ResourceId, tuple[Verdict, ...]]]:
+        """Every resource with its verdicts, the one heard of last first. May be read while verdicts come in."""
+        for kind, name in list(reversed(self._verdicts)):
+            verdicts = self.of(kind, name)
+            if verdicts:
+                yield kind, name, verdicts
+
     def listen(self, told: Told) -> Callable[[], None]:
         """Call `told` with every verdict, synchronously, until the returned function is called."""
         token = object()

@@ -1,26 +1,31 @@
-"""What the gateway holds, as JSON values for `/config_dump`, `/problems` and `/readyz`. Pure: values in, values out.
+"""What the gateway holds, as JSON values for the operator's pages. Pure: values in, values out.
 
-Called by admin.http. No secret is in what comes in: config names secrets by file or variable and never holds them.
+Called by admin.panel, which takes large things in pieces. No secret is in what comes in: config names secrets by file
+or variable and never holds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
 
+from arion_tds.admin.facts import Explanation
 from arion_tds.catalog import Catalog
-from arion_tds.problems import Problems, Standing
+from arion_tds.history import Verdict
+from arion_tds.model.backend import McpBackend, OperationBackend, RestBackend
+from arion_tds.model.delivery import Kind
+from arion_tds.problems import Standing
 from arion_tds.registry.snapshot import Namespace
+from arion_tds.view import Entry
 from arion_tds.xds.stream import AdsStatus
 
-
-def catalogs(found: Iterable[Catalog]) -> list[dict[str, object]]:
-    """One object per scope: its tools by namespace, who owns each, what they cost, and how often it was published."""
-    return [_catalog(one) for one in found]
+_BACKENDS: Final[dict[type, str]] = {RestBackend: "rest", OperationBackend: "openapi", McpBackend: "mcp"}
 
 
-def _catalog(catalog: Catalog) -> dict[str, object]:
+def scope(catalog: Catalog, costs: Mapping[str, int]) -> dict[str, object]:
+    """A scope without its namespaces. `costs`: tokens by namespace."""
     counts = catalog.tokens
-    costs = counts.by_namespace()
     return {
         "scope": catalog.scope,
         "tds": catalog.gateway.scope is not None,
@@ -29,24 +34,50 @@ def _catalog(catalog: Catalog) -> dict[str, object]:
         "revision": catalog.published.view.revision,
         "tools": len(catalog.published.view.tools),
         "tokens": {"total": sum(costs.values()), "exact": counts.exact and not counts.pending},
-        "namespaces": {
-            name: _namespace(held, costs.get(name, 0)) for name, held in sorted(catalog.snapshot.namespaces.items())
-        },
         "toolkits": sorted(catalog.snapshot.toolkits),
     }
 
 
-def _namespace(held: Namespace, cost: int) -> dict[str, object]:
+def namespace(held: Namespace, cost: int) -> dict[str, object]:
+    """Who owns it, what its tools cost, and their names."""
     tools = sorted(tool.qualified for tool in held.tools.values())
     return {"owner": held.owner.value, "tokens": cost, "tools": tools}
 
 
-def problems(held: Problems) -> dict[str, object]:
-    """Everything that stands rejected, with reason and time (seconds since the epoch)."""
-    return {"problems": [_standing(one) for one in held.standing()], "dropped": held.dropped}
+def namespace_in_short(held: Namespace, cost: int) -> dict[str, object]:
+    """Like `namespace`, with the number of tools alone."""
+    return {"owner": held.owner.value, "tokens": cost, "tools": len(held.tools)}
 
 
-def _standing(one: Standing) -> dict[str, object]:
+def tool(catalog: Catalog, entry: Entry) -> dict[str, object]:
+    """One line of a list of tools."""
+    one = entry.tool
+    held = catalog.snapshot.namespaces.get(one.namespace)
+    return {
+        "name": entry.published,
+        "qualified": one.qualified,
+        "namespace": one.namespace,
+        "description": one.description,
+        "owner": None if held is None else held.owner.value,
+        "backend": _BACKENDS[type(one.backend)],
+        "eager": one.eager,
+        "restricted": one.rbac is not None,
+        "tokens": catalog.tokens.of(entry),
+    }
+
+
+def explanation(one: Explanation) -> dict[str, object]:
+    """As `/explain` shows it: without what is empty."""
+    return {name: value for name, value in dataclasses.asdict(one).items() if value is not None and value != ()}
+
+
+def record(kind: Kind, name: str, verdicts: tuple[Verdict, ...]) -> dict[str, object]:
+    """A resource and its last verdicts, oldest first."""
+    return {"type": kind.short, "name": name, "verdicts": [dataclasses.asdict(one) for one in verdicts]}
+
+
+def standing(one: Standing) -> dict[str, object]:
+    """Something that stands rejected or left out, with reason and time (seconds since the epoch)."""
     return {
         "type": one.kind,
         "name": one.name,
