@@ -55,6 +55,9 @@ class Metrics:
         self.dropped = Counter(
             "arion_tds_dropped", "Messages dropped for clients that read too slowly", ["listener", "what"], registry=r
         )
+        self.refused = Counter(
+            "arion_tds_refused", "Clients turned away or cut off, by reason", ["listener", "what"], registry=r
+        )
         self.auth = Counter(
             "arion_tds_auth", "Tokens verified or missing, by outcome", ["listener", "outcome"], registry=r
         )
@@ -69,6 +72,13 @@ class Metrics:
         )
         self.resources = Counter(
             "arion_tds_resources", "Delivered resources by verdict", ["type", "verdict"], registry=r
+        )
+        self.mcp_servers = Gauge("arion_tds_mcp_servers", "MCP servers in use by state", ["state"], registry=r)
+        self.mcp_refused = Gauge(
+            "arion_tds_mcp_servers_asked_again", "MCP servers that could not be asked, and are asked again", registry=r
+        )
+        self.mcp_lists = Counter(
+            "arion_tds_mcp_lists", "Tool lists asked of MCP servers by outcome", ["outcome"], registry=r
         )
         self.problems = Gauge("arion_tds_problems", "Resources that stand rejected", registry=r)
         self.streams = Gauge("arion_tds_streams", "Open notification streams", ["listener"], registry=r)

@@ -101,6 +101,12 @@ class AddressPolicy:
 DEFAULT_ADDRESSES: Final = AddressPolicy()
 
 
+def shown(url: str) -> str:
+    """The URL as it may stand in logs, verdicts and admin pages: a query is where keys are kept, so never that."""
+    bare, question, _ = url.partition("?")
+    return f"{bare}?…" if question else bare
+
+
 def parse(allow: Iterable[str] = (), deny: Iterable[str] = ()) -> AddressPolicy | list[Problem]:
     """The policy of two lists of rules, or everything that is wrong with them."""
     problems: list[Problem] = []

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from arion_tds.backends.mcp import era, handshake, headers, listing, wire
+from arion_tds.backends.mcp.address import shown
 from arion_tds.backends.mcp.calling import LIST_CHANGED, Call, Calling, Prepared, broken_result, prepare
 from arion_tds.backends.mcp.era import Era, Peer
 from arion_tds.backends.mcp.line import Broken, Limit, Line, serve
@@ -30,15 +31,26 @@ from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError
 _ATTEMPTS: Final = 5
 """Sends of one call at most: the first, one per kind of staleness, one for headers, one for an idempotent call."""
 
+_STATES: Final = {None: "unknown", True: "ok", False: "failing"}
+STATES: Final = tuple(_STATES.values())
+"""What a server can be: the values of `UpstreamStatus.state`."""
+
+_OWN_FAULTS: Final = frozenset({ErrorCode.OVERFLOW, ErrorCode.RESPONSE_TOO_LARGE})
+"""Failures that say nothing about the server's health: they are limits of this gateway."""
+
 _RELIST_SECONDS: Final = 30.0
 """Seconds between lists that are fetched because a call missed a mirrored header."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamStatus:
-    """What the admin pages say about a server. Times are the clock's; None: not yet."""
+    """What the admin pages say about a server. Times are the clock's; None: not yet.
+
+    `url` without its query. `state`: `unknown` before the first exchange, then `ok` or `failing` as the last one went.
+    """
 
     url: str
+    state: str
     era: str | None
     version: str | None
     server: str
@@ -82,6 +94,7 @@ class Upstream:
         self._in_flight = self._calls = self._failures = 0
         self._listed: tuple[float, int] | None = None
         self._error: tuple[float, str] | None = None
+        self._well: bool | None = None
         self.line = line(self)
 
     async def call(
@@ -106,13 +119,16 @@ class Upstream:
                     hard_end=asyncio.get_running_loop().time() + max(timeout, settings.max_call_time),
                     deadline=deadline,
                 )
-                return await self._attempts(call, idempotent=idempotent)
+                result = await self._attempts(call, idempotent=idempotent)
         except Broken as broken:
             return self._failure(broken, idempotent=idempotent)
         except TimeoutError:
             why = f"no answer from tool {tool!r} within {timeout:g} s (upstream_timeout)"
             failure = self._told(ErrorCode.UPSTREAM_TIMEOUT, why, retryable=True)
             return self._failure(Broken(failure, executed=True), idempotent=idempotent)
+        else:
+            self._well = True
+            return result
         finally:
             self._in_flight -= 1
             if not self._in_flight:
@@ -170,6 +186,7 @@ class Upstream:
         except TimeoutError:
             why = f"tools/list did not end within {self.settings.list_timeout:g} s (list_timeout)"
             return self._noted(self._told(ErrorCode.UPSTREAM_TIMEOUT, why, retryable=True))
+        self._well = True
         self._listed = (self._clock(), len(found.tools))
         self._params = _annotated(found)
         self._prepared.clear()
@@ -291,7 +308,8 @@ class Upstream:
         """What is known about the server now."""
         peer = self._peer
         return UpstreamStatus(
-            url=self.url,
+            url=shown(self.url),
+            state=_STATES[self._well],
             era=None if peer is None else peer.era.value,
             version=None if peer is None else peer.version,
             server="" if peer is None else peer.name,
@@ -325,6 +343,8 @@ class Upstream:
 
     def _noted(self, failure: CallFailure) -> CallFailure:
         self._failures += 1
+        if failure.code not in _OWN_FAULTS:
+            self._well = False
         self._error = (self._clock(), failure.message)
         return failure
 
