@@ -159,6 +159,11 @@ class Freshness:
         self._tries.pop((scope, namespace), None)
         _end(self._pending.pop((scope, namespace), None))
 
+    @property
+    def refusals(self) -> int:
+        """How many servers could not be asked and are asked again."""
+        return sum(not task.done() for task in self._pending.values())
+
     def forget(self, scope: str, namespace: str) -> None:
         """The server was removed."""
         self.superseded(scope, namespace)
