@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable
 
 from arion_tds.backends.mcp import discovery
+from arion_tds.backends.mcp.address import shown
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.expansion import Expander
 from arion_tds.model.derived import Derived
@@ -32,7 +33,8 @@ async def discover(upstreams: Upstreams, server: McpServer, deadline: float) -> 
         async with asyncio.timeout(deadline):
             listing = await upstreams.list_tools(server.url)
     except TimeoutError:
-        return Derived(problem=f"MCP server {server.url}: no tool list within {deadline:g} s (discovery_timeout)")
+        why = f"MCP server {shown(server.url)}: no tool list within {deadline:g} s (discovery_timeout)"
+        return Derived(problem=why)
     if isinstance(listing, CallFailure):
         return Derived(problem=listing.message)
     tools, left_out = await discovery.discover(server, listing)
