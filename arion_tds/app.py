@@ -10,6 +10,7 @@ listeners (streams told to end, calls finished up to a deadline), upstreams, adm
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import logging
@@ -24,6 +25,7 @@ from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
 from arion_tds.backends.clusters import Clusters
+from arion_tds.backends.mcp.connection import STATES
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.calls import Backends, Calls
@@ -231,7 +233,9 @@ class Gateway:
         return await deriving.expand(self.expander, source)
 
     async def _discover(self, server: McpServer) -> Derived:
-        return await deriving.discover(self.upstreams, server, self._config.file.mcp_servers.discovery_timeout)
+        derived = await deriving.discover(self.upstreams, server, self._config.file.mcp_servers.discovery_timeout)
+        self.metrics.mcp_lists.labels("ok" if derived.problem is None else "failed").inc()
+        return derived
 
     def _taken(self, update: Delivered, derived: Derived) -> None:
         self.ingest.taken(update, derived)
@@ -278,6 +282,10 @@ class Gateway:
             door.measure()
         for embedder in self.embedders.values():
             embedder.measure()
+        servers = collections.Counter(one.state for one in self.upstreams.status())
+        for how in STATES:
+            self.metrics.mcp_servers.labels(how).set(servers[how])
+        self.metrics.mcp_refused.set(self.freshness.refusals)
         if self.ads is not None:
             status = self.ads.status()
             self.metrics.xds_connected.set(status.connected)
