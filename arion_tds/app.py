@@ -182,6 +182,9 @@ class Gateway:
                 loopback=values.is_loopback(host),
                 cache_scope=door.cache_scope,
                 protected_resource=door.metadata,
+                limits=settings.limits.settings(),
+                body_timeout=settings.limits.body_timeout,
+                write_timeout=settings.limits.write_timeout,
             ),
             catalog.published,
             calls,
@@ -193,7 +196,7 @@ class Gateway:
             access=door.access,
             observer=_FrontObserver(self.metrics, settings.name),
         )
-        listener = HttpListener(front, host, port)
+        listener = HttpListener(front, host, port, limits=settings.limits.connections())
         try:
             bound = await listener.start()
         except OSError as error:
@@ -305,6 +308,7 @@ class _FrontObserver:
         self._listener = listener
         self._streams = metrics.streams.labels(listener)
         self._dropped = metrics.dropped
+        self._refused = metrics.refused
 
     def answered(self, method: str, status: int, seconds: float, *, modern: bool) -> None:
         """Count one answer."""
@@ -319,6 +323,10 @@ class _FrontObserver:
     def dropped(self, what: str) -> None:
         """Something was thrown away because a client reads too slowly."""
         self._dropped.labels(self._listener, what).inc()
+
+    def refused(self, what: str) -> None:
+        """Somebody was turned away."""
+        self._refused.labels(self._listener, what).inc()
 
 
 def _processes(config: Config) -> dict[str, StdioServer]:

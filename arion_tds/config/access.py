@@ -17,6 +17,8 @@ from arion_tds.auth import jwt
 from arion_tds.auth.access import FromHeader
 from arion_tds.auth.jwks import RemoteSettings
 from arion_tds.config.values import Model, Seconds
+from arion_tds.server.connection import ConnectionSettings
+from arion_tds.server.limits import LimitSettings
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+\Z")
@@ -218,3 +220,59 @@ class JwtConfig(Model):
             return None
         parts = urlsplit(self.resource)
         return f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path.rstrip('/')}"
+
+
+class LimitsConfig(Model):
+    """How much one listener takes, in all and from one caller. Whoever is turned away is told so (429, 503)."""
+
+    requests_per_second: float | None = Field(default=None, gt=0)
+    """Of one caller: a token's subject, else an address. More gets 429. Any when unset."""
+    burst: int = Field(default=20, ge=1)
+    """Requests that one caller may make at once, within that rate."""
+    max_callers: int = Field(default=10_000, ge=1)
+    """Callers whose rate is remembered."""
+    max_concurrent_requests: int = Field(default=1024, ge=1)
+    """Requests under way, streams not counted. More get 503."""
+    max_connections: int = Field(default=4096, ge=1)
+    """Open connections. The one that has been idle longest makes room for a new one."""
+    max_streams_per_caller: int = Field(default=1000, ge=1)
+    """Open notification streams of one caller."""
+    max_header_bytes: int = Field(default=8190, ge=1024, le=1 << 20)
+    """Of one header, and of the request line."""
+    max_headers: int = Field(default=100, ge=10, le=1000)
+    """Headers of one request."""
+    max_json_depth: int = Field(default=128, ge=8, le=900)
+    """Nesting of a request's JSON."""
+    header_timeout: Seconds = 10.0
+    """A request's headers must be complete within this; the TLS handshake too."""
+    body_timeout: Seconds = 30.0
+    """A request's body must be complete within this."""
+    idle_timeout: Seconds = 75.0
+    """A connection without a request is kept this long."""
+    write_timeout: Seconds = 30.0
+    """A client that takes nothing of an answer for this long is cut off."""
+    forwarded_hops: int = Field(default=0, ge=0, le=16)
+    """Proxies of ours in front, whose `X-Forwarded-For` says where callers come from."""
+
+    def settings(self) -> LimitSettings:
+        """As the value that the front takes."""
+        return LimitSettings(
+            rate=self.requests_per_second,
+            burst=self.burst,
+            max_callers=self.max_callers,
+            max_concurrent=self.max_concurrent_requests,
+            max_streams_per_caller=self.max_streams_per_caller,
+            max_json_depth=self.max_json_depth,
+            forwarded_hops=self.forwarded_hops,
+        )
+
+    def connections(self) -> ConnectionSettings:
+        """As the value that the listening socket takes."""
+        return ConnectionSettings(
+            max_connections=self.max_connections,
+            header_timeout=self.header_timeout,
+            idle_timeout=self.idle_timeout,
+            write_timeout=self.write_timeout,
+            max_header_bytes=self.max_header_bytes,
+            max_headers=self.max_headers,
+        )

@@ -17,8 +17,9 @@ from arion_tds.backends.mcp.address import parse as parse_addresses
 from arion_tds.backends.mcp.pool import UpstreamsSettings
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
-from arion_tds.config.access import JwtConfig
-from arion_tds.config.values import Address, Model, Seconds, Secret
+from arion_tds.config.access import JwtConfig, LimitsConfig
+from arion_tds.config.lifetime import CacheConfig, ReloadConfig
+from arion_tds.config.values import Address, Model, Pause, Seconds, Secret
 from arion_tds.errors import ConfigError
 from arion_tds.model.cluster import Cluster, ClusterTls
 from arion_tds.model.names import Naming
@@ -160,6 +161,7 @@ class ListenerConfig(Model):
     """MCP servers of this listener that run as child processes."""
     jwt: JwtConfig | None = None
     """Tokens that callers show; without it nobody is known."""
+    limits: LimitsConfig = LimitsConfig()
     drain_timeout: Seconds = 10.0
     """Calls under way get this long when the listener stops."""
 

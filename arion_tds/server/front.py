@@ -13,10 +13,11 @@ from typing import Final
 
 from aiohttp import web
 
-from arion_tds.model.caller import Anonymous, Caller, Denial
+from arion_tds.model.caller import Caller
 from arion_tds.model.result import RpcError
-from arion_tds.server import eras, exchange, guard, jsonrpc, search
+from arion_tds.server import eras, exchange, guard, jsonrpc, search, shape
 from arion_tds.server.calling import Asked, CallRunner
+from arion_tds.server.entrance import Entrance
 from arion_tds.server.jsonrpc import Fault, Notification, Response
 from arion_tds.server.methods import Methods
 from arion_tds.server.sessions import Sessions
@@ -68,12 +69,9 @@ class McpFront:
         self._search = search
         self._sessions = sessions
         self._clock = clock
-        self._access = access
-        self._anonymous = Anonymous()
         self._observer: Observer = Unobserved() if observer is None else observer
-        self._guard = guard.guard(
-            loopback=settings.loopback, hosts=settings.allowed_hosts, origins=settings.allowed_origins
-        )
+        self._entrance = Entrance(settings, access, self._observer, clock=clock)
+        self._under_way = 0
         config = MethodsConfig() if config is None else config
         self._methods = Methods(settings, config)
         self._activated = config.activated
@@ -98,6 +96,7 @@ class McpFront:
 
     async def handler(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one HTTP request."""
+        self._under_way += 1
         try:
             return await self._serve(request)
         except Exception:  # top of the request's task
@@ -105,26 +104,25 @@ class McpFront:
             if request.writer.output_size > 0:
                 raise  # an event stream has begun: the server cuts it off
             return exchange.refuse(500, "Internal error", code=jsonrpc.INTERNAL_ERROR)
+        finally:
+            self._under_way -= 1
+
+    def refused(self, what: str) -> None:
+        """A connection was not served: for the observer."""
+        self._observer.refused(what)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        headers = request.headers
-        host = headers.get(exchange.HOST)
-        wrong = self._guard.host(host)
-        if wrong is not None:
-            return exchange.refuse(421, wrong)
-        origin = headers.get(exchange.ORIGIN)
-        if origin is not None:
-            wrong = self._guard.origin(origin, host)
-            if wrong is not None:
-                return exchange.refuse(403, wrong)
+        refused = self._entrance.refusal(request, self._under_way - len(self._streams))
+        if refused is not None:
+            return refused
         path, _, _ = request.raw_path.partition("?")
         if path.startswith(METADATA_PATH) and self._settings.protected_resource is not None:
             return self._metadata(request, path, self._settings.protected_resource)
         if path not in {PATH, SEARCH_PATH}:
             return exchange.refuse(404, f"nothing is served at {path[:256]}: the MCP endpoint is {PATH}")
-        caller = self._anonymous if self._access is None else await self._access.admit(headers)
-        if isinstance(caller, Denial):
-            return exchange.refuse(caller.status, caller.message, headers=caller.headers)
+        caller = await self._entrance.admit(request)
+        if isinstance(caller, web.Response):
+            return caller
         if path == SEARCH_PATH:
             return await self._search_tools(request, caller)
         if request.method == "POST":
@@ -165,6 +163,10 @@ class McpFront:
         body = await exchange.body(request, self._settings.max_body_bytes, self._settings.body_timeout)
         if isinstance(body, web.Response):
             return body
+        depth = self._settings.limits.max_json_depth
+        if shape.too_deep(body, depth):
+            why = f"Invalid request: nested deeper than {depth} (limits.max_json_depth)"
+            return exchange.refuse(400, why)
         message = jsonrpc.parse(body)
         if isinstance(message, Fault):
             return exchange.reply(400, jsonrpc.error(message.id, message.code, message.message))
@@ -241,10 +243,12 @@ class McpFront:
             return asked.error(RpcError(jsonrpc.INVALID_PARAMS, "params.notifications must be an object"))
         if not asked.accepts.any:
             return exchange.refuse(406, "subscriptions/listen answers with text/event-stream: accept it")
-        if self._streams.full:
-            return exchange.refuse(503, self._too_many())
+        who = self._entrance.key(asked.http, asked.caller)
+        refused = self._no_room(who)
+        if refused is not None:
+            return refused
         wanted = jsonrpc.member(filters, "toolsListChanged") == b"true"
-        return await self._streams.listen(asked.http, asked.message.id, asked.caller, tools=wanted)
+        return await self._streams.listen(asked.http, asked.message.id, (asked.caller, who), tools=wanted)
 
     async def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         """GET opens the session's stream, DELETE ends the session. The stateless era has neither."""
@@ -266,14 +270,19 @@ class McpFront:
             return exchange.empty(204)
         if not guard.accepts(request.headers.get(exchange.ACCEPT)).any:
             return exchange.refuse(406, "GET answers with text/event-stream: accept it")
-        if self._streams.full:
-            return exchange.refuse(503, self._too_many())
-        return await self._streams.get(request, session, caller)
+        who = self._entrance.key(request, caller)
+        refused = self._no_room(who)
+        if refused is not None:
+            return refused
+        return await self._streams.get(request, session, (caller, who))
 
-    def _too_many(self) -> str:
-        return (
-            f"no further streams are taken: {len(self._streams)} of {self._settings.max_streams} (max_streams) are open"
-        )
+    def _no_room(self, who: str) -> web.Response | None:
+        """Why no further stream is taken from this caller."""
+        why = self._streams.no_room(who)
+        if why is None:
+            return None
+        self._observer.refused("streams")
+        return exchange.refuse(503, why, headers={"Retry-After": "10"})
 
     async def _search_tools(self, request: web.BaseRequest, caller: Caller) -> web.Response:
         """`POST /mcp/search`: see search.py for the shapes."""

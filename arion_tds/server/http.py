@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Final
 
 from aiohttp import web
 
+from arion_tds.server.connection import Connection, ConnectionSettings, Gate, Server
 from arion_tds.server.front import McpFront
 from arion_tds.server.settings import FrontSettings
 
-__all__ = ["FrontSettings", "HttpListener", "McpFront"]
-
-_IDLE: Final = 75.0
-"""Seconds that a connection may stay open without a request."""
-
-_LINGER: Final = 2.0
-"""Seconds spent on reading away the rest of a refused body, so that the client sees the answer."""
+__all__ = ["ConnectionSettings", "FrontSettings", "HttpListener", "McpFront"]
 
 
 class HttpListener:
@@ -36,6 +30,7 @@ class HttpListener:
         reuse_port: bool = False,
         tls: ssl.SSLContext | None = None,
         backlog: int = 1024,
+        limits: ConnectionSettings | None = None,
     ) -> None:
         """Port 0: any. `reuse_port`: processes share the address. `backlog`: connections waiting to be taken."""
         self._front = front
@@ -44,29 +39,40 @@ class HttpListener:
         self._reuse_port = reuse_port
         self._tls = tls
         self._backlog = backlog
-        self._http: web.Server | None = None
+        self._limits = ConnectionSettings() if limits is None else limits
+        self._gate = Gate(self._limits, front.refused)
+        self._http: Server | None = None
         self._sockets: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._gate)
 
     async def start(self) -> tuple[str, int]:
         """Bind and serve. Returns the address that was taken; OSError when it cannot be."""
-        # A call ends with its connection: in 2026-07-28 closing the response stream is how a client cancels.
-        self._http = web.Server(
-            self._front.handler,
-            handler_cancellation=True,
-            access_log=None,
-            keepalive_timeout=_IDLE,
-            lingering_time=_LINGER,
-        )
+        self._http = Server(self._serve, self._gate, self._limits)
         self._sockets = await asyncio.get_running_loop().create_server(
             self._http,
             self._host,
             self._port,
             reuse_port=self._reuse_port or None,
             ssl=self._tls,
+            ssl_handshake_timeout=None if self._tls is None else self._limits.header_timeout,
             backlog=self._backlog,
         )
         address = self._sockets.sockets[0].getsockname()
         return address[0], address[1]
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        if not isinstance(connection, Connection):
+            return await self._front.handler(request)
+        connection.begun()
+        try:
+            return await self._front.handler(request)
+        finally:
+            connection.ended()
 
     async def stop(self, deadline: float) -> None:
         """Take no new connections, end streams, let calls finish for `deadline` seconds, then cancel them."""

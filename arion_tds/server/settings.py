@@ -15,6 +15,7 @@ from arion_tds.model.context import CallContext
 from arion_tds.model.rbac import Rbac
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server.activated import Activated
+from arion_tds.server.limits import LimitSettings
 from arion_tds.view import Entry, View
 
 DEFAULT_SEARCH_RESULTS: Final = 10
@@ -53,6 +54,7 @@ class FrontSettings:
     allowed_hosts: tuple[str, ...] = ()
     loopback: bool = False
     protected_resource: bytes | None = None
+    limits: LimitSettings = dataclasses.field(default_factory=LimitSettings)
 
 
 class CallPort(Protocol):
@@ -126,6 +128,10 @@ class Observer(Protocol):
         """Something was thrown away because a client reads too slowly."""
         ...
 
+    def refused(self, what: str) -> None:
+        """Somebody was turned away for load, rate or slowness."""
+        ...
+
 
 class Unobserved:
     """An observer that listens to nothing."""
@@ -137,6 +143,9 @@ class Unobserved:
         """Nothing."""
 
     def dropped(self, what: str) -> None:
+        """Nothing."""
+
+    def refused(self, what: str) -> None:
         """Nothing."""
 
 

@@ -24,6 +24,10 @@ _CHANGED: Final = jsonrpc.notification(METHOD)
 _KEY: Final = b'"' + eras.SUBSCRIPTION_KEY.encode() + b'":'
 
 
+Whose = tuple[Caller, str]
+"""A caller, and the key under which its streams are counted."""
+
+
 class Streams:
     """The open notification streams of one listener."""
 
@@ -36,31 +40,39 @@ class Streams:
         self._open: dict[EventStream, bytes | None] = {}
         self._by_session: dict[str, EventStream] = {}
         self._subscribers: dict[EventStream, Subscriber] = {}
+        self._by_caller: dict[str, int] = {}
         self._closing = False
 
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def full(self) -> bool:
-        """Whether no further stream is taken (also true once closing)."""
-        return self._closing or len(self._open) >= self._settings.max_streams
+    def no_room(self, who: str) -> str | None:
+        """Why no further stream of this caller (a key) is taken, or None."""
+        if self._closing:
+            return "no further streams are taken: the gateway is stopping"
+        limit = self._settings.max_streams
+        if len(self._open) >= limit:
+            return f"no further streams are taken: {len(self._open)} of {limit} (max_streams) are open"
+        share = self._settings.limits.max_streams_per_caller
+        if self._by_caller.get(who, 0) >= share:
+            return f"no further streams of yours are taken: {share} (limits.max_streams_per_caller) are open"
+        return None
 
-    async def get(self, request: web.BaseRequest, session: Session, caller: Caller) -> web.StreamResponse:
+    async def get(self, request: web.BaseRequest, session: Session, whose: Whose) -> web.StreamResponse:
         """Serve a GET stream until its session ends. A second one of the session takes the first one's place."""
         stream = EventStream(_QUEUE_BYTES)
         self.end_session(session.id)
         self._by_session[session.id] = stream
         timer = asyncio.get_running_loop().call_later(session.remaining, stream.end)
         try:
-            return await self._serve(request, stream, caller, (_CHANGED, None))
+            return await self._serve(request, stream, whose, (_CHANGED, None))
         finally:
             timer.cancel()
             if self._by_session.get(session.id) is stream:
                 del self._by_session[session.id]
 
     async def listen(
-        self, request: web.BaseRequest, identity: bytes, caller: Caller, *, tools: bool
+        self, request: web.BaseRequest, identity: bytes, whose: Whose, *, tools: bool
     ) -> web.StreamResponse:
         """Serve subscriptions/listen: acknowledge first, end with a result. `tools`: toolsListChanged was asked for."""
         subscription = _KEY + identity
@@ -74,14 +86,16 @@ class Streams:
         )
         changed = jsonrpc.notification(METHOD, b'{"_meta":{' + subscription + b"}}") if tools else None
         ended = b'{"resultType":"complete","_meta":{' + subscription + b"," + self._identity + b"}}"
-        return await self._serve(request, stream, caller, (changed, jsonrpc.result(identity, ended)))
+        return await self._serve(request, stream, whose, (changed, jsonrpc.result(identity, ended)))
 
     async def _serve(
-        self, request: web.BaseRequest, stream: EventStream, caller: Caller, sent: tuple[bytes | None, bytes | None]
+        self, request: web.BaseRequest, stream: EventStream, whose: Whose, sent: tuple[bytes | None, bytes | None]
     ) -> web.StreamResponse:
         """`sent`: on every change of the caller's list (None: nothing), and at the end."""
         settings = self._settings
         changed, last = sent
+        caller, who = whose
+        self._by_caller[who] = self._by_caller.get(who, 0) + 1
         self._open[stream] = last
         if changed is not None:
             self._subscribers[stream] = self._notifier.add(stream, changed, caller)
@@ -93,6 +107,9 @@ class Streams:
             if subscriber is not None:
                 self._notifier.discard(subscriber)
             del self._open[stream]
+            self._by_caller[who] -= 1
+            if not self._by_caller[who]:
+                del self._by_caller[who]
             self._observer.streams(len(self._open))
 
     def tell_session(self, identity: str) -> None:

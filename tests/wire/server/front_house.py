@@ -86,6 +86,7 @@ class Doorkeeper:
     def __init__(self) -> None:
         self.open = 0
         self.lost = 0
+        self.turned_away: list[str] = []
         self._moved = asyncio.Event()
 
     def answered(self, method: str, status: int, seconds: float, *, modern: bool) -> None:
@@ -93,6 +94,9 @@ class Doorkeeper:
 
     def dropped(self, what: str) -> None:
         self.lost += 1
+
+    def refused(self, what: str) -> None:
+        self.turned_away.append(what)
 
     def streams(self, count: int) -> None:
         self.open = count

@@ -143,6 +143,8 @@ async def test_the_observer_hears_of_every_post() -> None:
 
         def dropped(self, what: str) -> None: ...
 
+        def refused(self, what: str) -> None: ...
+
     ear = Ear()
     async with house(tool("a"), observer=ear) as here:
         await here.ask("tools/call", {"name": "shop.a"})
