@@ -1,4 +1,4 @@
-"""Errors that stop the process from starting, raised where config meets the world and shown by the cli as they are."""
+"""Errors that end a command, raised where it meets the world and shown by the cli as they are."""
 
 from __future__ import annotations
 
@@ -16,3 +16,7 @@ class ConfigError(Exception):
 
 class BindError(Exception):
     """A listener's address cannot be bound."""
+
+
+class AskError(Exception):
+    """A running gateway could not be asked, or said no. The text says what to do next."""
