@@ -7,7 +7,7 @@ removed. Owned by the ingest task; read by admin. Bounded: the oldest go first, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from arion_tds.model.delivery import Kind, ResourceId
@@ -48,8 +48,10 @@ class Problems:
         self._bound(self._rejected)
         return before is None or before.reason != reason
 
-    def accepted(self, kind: Kind, name: ResourceId, version: str, left_out: Iterable[str] = ()) -> None:
+    def accepted(self, kind: Kind, name: ResourceId, version: str, left_out: Sequence[str] = ()) -> None:
         """The resource is served; `left_out` says which parts of it are not."""
+        if not (self._rejected or self._partial or left_out):
+            return  # a first load of ten thousand good tools comes here ten thousand times
         key = (kind.short, str(name))
         self._rejected.pop(key, None)
         self._partial.pop(key, None)

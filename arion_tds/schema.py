@@ -128,7 +128,11 @@ def _plain(text: bytes) -> bool:
 
     Compilation finds more only in references and identifiers (`$…`), patterns, and in nesting beyond its limit.
     """
-    return b'"$' not in text and b'"pattern' not in text and text.count(b"{") + text.count(b"[") < _SHALLOW
+    return (
+        (b"$" not in text or b'"$' not in text)
+        and b'"pattern' not in text
+        and text.count(b"{") + text.count(b"[") < _SHALLOW
+    )
 
 
 def _compile(value: dict[str, Any]) -> jsonschema_rs.Validator:

@@ -19,10 +19,9 @@ class Kind(enum.Enum):
     SERVER = PREFIX + "DynamicMcpServer"
     TOOLKIT = PREFIX + "Toolkit"
 
-    @property
-    def short(self) -> str:
-        """The message's name, as logs and metrics say it."""
-        return self.value.removeprefix(PREFIX)
+    def __init__(self, url: str) -> None:
+        """`short`: the message's name, as logs and metrics say it."""
+        self.short = url.removeprefix(PREFIX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

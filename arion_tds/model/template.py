@@ -7,6 +7,7 @@ Called by decode (compile) and transcode (render).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Final
 
@@ -14,6 +15,10 @@ import msgspec
 
 MISSING: Final = object()
 """What `lookup` returns for a path that leads nowhere (None is a value: JSON null)."""
+
+CACHED: Final = 2048
+CACHED_TEXT: Final = 512
+"""Compiled texts that are kept, and the longest of them in characters."""
 
 _VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _QUOTE = re.compile(r'\\.|"', re.DOTALL)  # an escape is taken whole, so an escaped quote is not one
@@ -49,6 +54,10 @@ class Template:
 
 def parse(text: str) -> Template | str:
     """A Template (with `json` False and no variable `quoted`), or why the text does not compile."""
+    return _again(text) if len(text) <= CACHED_TEXT else _parse(text)
+
+
+def _parse(text: str) -> Template | str:
     parts = _split(text)
     if isinstance(parts, str):
         return parts
@@ -64,6 +73,10 @@ def parse_body(text: str) -> Template | str:
     It is JSON if it parses with every variable inside quotes replaced by `x` and every other one by `null`.
     Unlike in `parse`, `}}` alone is literal text: JSON objects end so.
     """
+    return _body_again(text) if len(text) <= CACHED_TEXT else _parse_body(text)
+
+
+def _parse_body(text: str) -> Template | str:
     parts = _split(text)
     if isinstance(parts, str):
         return parts
@@ -74,6 +87,11 @@ def parse_body(text: str) -> Template | str:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return Template(tuple(parts))
     return Template(tuple(marked), json=True)
+
+
+# The tools of one service repeat their texts, and every tool of a catalog passes here.
+_again = functools.lru_cache(CACHED)(_parse)
+_body_again = functools.lru_cache(CACHED)(_parse_body)
 
 
 def _split(text: str) -> list[str | Variable] | str:

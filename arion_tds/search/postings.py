@@ -157,6 +157,8 @@ class Postings:
             self._postings.append(array("I"))
             self._stale.append(0)
         self._numbers[term] = number
+        if not term.isalpha():  # nor is any word that has it
+            return number
         word = self._spoken(term)
         if len(word) >= SHORTEST_FIXABLE and word.isalpha():
             self._letters.setdefault(term[0], {})[term] = word

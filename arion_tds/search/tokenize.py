@@ -137,8 +137,11 @@ class _Words(dict[bytes, "str | tuple[str, ...]"]):
         self.spoken_older: dict[str, str] = {}
 
     def __missing__(self, chunk: bytes) -> str | tuple[str, ...]:
-        if len(chunk) > 4 and chunk.isdigit():  # the number of something: met once, not worth a place
-            return chunk.decode()
+        if chunk.isdigit():
+            number = chunk.decode()
+            if len(chunk) <= 4:  # else the number of something: met once, not worth a place
+                self._keep(chunk, number)
+            return number
         value = self.older.get(chunk)
         if value is not None:
             terms = (value,) if isinstance(value, str) else value
@@ -149,13 +152,16 @@ class _Words(dict[bytes, "str | tuple[str, ...]"]):
             value = terms if len(terms) > 1 else "".join(terms)
             if len(chunk) > CACHED_BYTES:
                 return value
+        self._keep(chunk, value)
+        for term, word in zip(terms, kept, strict=True):
+            self._speak(term, word)
+        return value
+
+    def _keep(self, chunk: bytes, value: str | tuple[str, ...]) -> None:
         if len(self) >= CACHED_WORDS:
             self.older, self.spoken_older, self.spoken = dict(self), self.spoken, {}
             self.clear()
         self[chunk] = value
-        for term, word in zip(terms, kept, strict=True):
-            self._speak(term, word)
-        return value
 
     def _speak(self, term: str, word: str) -> None:
         known = self.spoken.get(term)
