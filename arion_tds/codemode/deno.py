@@ -29,10 +29,11 @@ from arion_tds.codemode.limits import Limits, size
 from arion_tds.errors import ConfigError
 
 INSTALL: Final = "pip install 'arion-tds[code-mode]'"
-_WORKER: Final = Path(__file__).parent / "child" / "worker.js"
+_CHILD: Final = Path(__file__).parent / "child"
 _FLAGS: Final = (
     *("run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--no-check"),
     *("--no-remote", "--no-npm", "--no-code-cache", "--cached-only"),
+    f"--import-map={_CHILD / 'imports.json'}",  # Node's modules lead nowhere
 )
 _ENVIRONMENT: Final = {
     # What Deno would write about a program goes nowhere: not even the directory can be made.
@@ -79,6 +80,8 @@ class DenoSandbox:
         self._ending: GoneError | None = None
         self._stderr = b""
         self._base = 0
+        self._reading = asyncio.Lock()
+        self._clearing: asyncio.Task[None] | None = None
         self._tasks = [asyncio.create_task(self._read_stderr())]
 
     @property
@@ -126,7 +129,8 @@ class DenoSandbox:
         stdout = self._process.stdout
         try:
             if stdout is not None and self._ending is None:
-                return (await stdout.readuntil(b"\n"))[:-1]
+                async with self._reading:
+                    return (await stdout.readuntil(b"\n"))[:-1]
         except asyncio.LimitOverrunError:
             self._end(Ending.OVERLONG, f"sent a line of more than {size(self._limits.max_frame_bytes)}")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -164,13 +168,18 @@ class DenoSandbox:
             self._lifeline = -1
 
     async def clear(self) -> None:
-        """Kill it, and return once the process is reaped and its tasks are done."""
+        """Kill it, and return once the process is reaped and its tasks are done. Any number may ask for it."""
+        if self._clearing is None:
+            self._clearing = asyncio.create_task(self._clear())
+        await asyncio.shield(self._clearing)
+
+    async def _clear(self) -> None:
         self.end()
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is not None:
             stdin.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS), self._reading:
                 # wait() returns only after the pipe is at its end: what was still said is thrown away.
                 while stdout is not None and await stdout.read(1 << 16):
                     pass
@@ -228,7 +237,12 @@ class DenoEngine:
         reading, writing = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(self._binary, *_FLAGS, f"--v8-flags=--max-old-space-size={heap},--stack-size=900", str(_WORKER)),
+                *(
+                    self._binary,
+                    *_FLAGS,
+                    f"--v8-flags=--max-old-space-size={heap},--stack-size=900",
+                    str(_CHILD / "worker.js"),
+                ),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -120,7 +120,8 @@ class _Writer:
         kinds = schema.get("type")
         if kinds is None:
             kinds = "object" if "properties" in schema else "array" if "items" in schema else []
-        names = [kinds] if isinstance(kinds, str) else [kind for kind in kinds if isinstance(kind, str)]
+        listed = kinds if isinstance(kinds, list) else [kinds]
+        names = [kind for kind in listed if isinstance(kind, str)]
         return _union([self._kind(name, schema, depth) for name in names]) if names else _WIDE
 
     def _kind(self, name: str, schema: dict[str, Any], depth: int) -> str:
@@ -142,7 +143,7 @@ class _Writer:
         properties = schema.get("properties")
         members = properties if isinstance(properties, dict) else {}
         listed = schema.get("required")
-        required = set(listed) if isinstance(listed, list) else set()
+        required = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
         indent = "  " * (depth + 1)
         lines: list[str] = []
         for name, member in members.items():

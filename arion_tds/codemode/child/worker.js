@@ -18,6 +18,7 @@ const PromiseOf = Promise, MapOf = Map, SetOf = Set, ErrorOf = Error, BigIntOf =
 const isView = ArrayBuffer.isView;
 
 const LARGE = /[:[,]\s*-?\d{16,}/; // an integer that a number may not hold
+const LONE = /(?<=(?:^|[^\\])(?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 const PLACE = /data:application\/typescript;base64,[^\s)]*?:(\d+):(\d+)/;
 const PREVIEW = 1000;
 const limits = { output: 1 << 20, argument: 1 << 20 };
@@ -47,6 +48,13 @@ function readText(text) {
   } catch {
     return text;
   }
+}
+
+/** A value as JSON; undefined where there is nothing to write. */
+function json(value) {
+  const text = stringify(value, plain);
+  // Half a character (a lone surrogate) is an escape that JSON readers refuse.
+  return text !== undefined && text.includes("\\ud") ? text.replace(LONE, "\ufffd") : text;
 }
 
 class Unsendable extends ErrorOf {}
@@ -106,7 +114,7 @@ function call(op, args) {
   return new PromiseOf((resolve, reject) => {
     let text;
     try {
-      text = stringify(args, plain);
+      text = json(args);
     } catch (error) {
       throw new ToolError({ code: "invalid_arguments", message: `the arguments cannot be sent as JSON: ${error.message}` }, site);
     }
@@ -189,9 +197,10 @@ function shown(value) {
 }
 
 function log(level, values) {
-  const text = (level === "" ? "" : `[${level}] `) + values.map(shown).join(" ");
+  let text = level === "" ? "" : `[${level}]`;
+  for (let at = 0; at < values.length; at++) text += (text === "" ? "" : " ") + shown(values[at]);
   if (text.length > limits.output) return oversize("console", text.length, text, "string");
-  write(`{"t":"log","text":${stringify(text)}}`);
+  write(`{"t":"log","text":${json(text)}}`);
 }
 
 const quiet = () => {};
@@ -212,7 +221,7 @@ function away(name) {
 
 /** What is of no use in here goes, so that a program is told so by name. (What would be of use needs a permission.) */
 function furnish() {
-  const gone = ["Deno", "Worker", "WebSocket", "WebSocketStream", "EventSource", "WebAssembly", "SharedArrayBuffer", "Atomics",
+  const gone = ["Deno", "Worker", "WebSocket", "WebSocketStream", "EventSource", "WebAssembly", "SharedArrayBuffer",
     "localStorage", "sessionStorage", "caches", "indexedDB", "BroadcastChannel", "navigator", "location", "process", "global",
     "prompt", "alert", "confirm", "close", "Cache", "CacheStorage", "GPU", "onmessage", "postMessage"];
   for (const name of gone) delete globalThis[name];
@@ -233,7 +242,7 @@ function furnish() {
 // --- one program -------------------------------------------------------------------------------------------------------
 
 function oversize(what, size, preview, form) {
-  write(`{"t":"oversize","what":"${what}","bytes":${size},"preview":${stringify(short(preview, PREVIEW))},"shape":${stringify(short(form, 2000))}}`);
+  write(`{"t":"oversize","what":"${what}","bytes":${size},"preview":${json(short(preview, PREVIEW))},"shape":${json(short(form, 2000))}}`);
 }
 
 /** Name, message and place of whatever was thrown. */
@@ -264,7 +273,7 @@ function unreadable(error) {
 }
 
 function failed(kind, module, found) {
-  write(stringify(assign(create(null), { t: "error", kind, module }, found)));
+  write(json(assign(create(null), { t: "error", kind, module }, found)));
 }
 
 async function load(modules) {
@@ -302,7 +311,7 @@ async function start(frame) {
 function finish(value, module) {
   let text;
   try {
-    text = stringify(value, plain);
+    text = json(value);
   } catch (error) {
     return failed("result", module, { name: "TypeError", message: `the value cannot be written as JSON: ${short(error.message, 2000)}` });
   }
@@ -323,12 +332,12 @@ async function listen() {
     if (count === null) exit(0); // the gateway is gone
     let from = 0;
     for (let end = buffer.indexOf(10); end !== -1 && end < count; end = buffer.indexOf(10, from)) {
-      parts.push(buffer.slice(from, end));
+      parts[parts.length] = buffer.slice(from, end);
       answered(joined(parts));
       parts = [];
       from = end + 1;
     }
-    if (from < count) parts.push(buffer.slice(from, count));
+    if (from < count) parts[parts.length] = buffer.slice(from, count);
   }
 }
 
