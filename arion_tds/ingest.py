@@ -102,6 +102,7 @@ class Ingest:
         self._problems = problems
         self._history = history
         self._metrics = metrics
+        self._counted = {kind: metrics.resources.labels(kind.short, "accepted") for kind in Kind}
         self._in_order = asyncio.Lock()
         self._newest: dict[tuple[Kind, ResourceId], object] = {}
 
@@ -285,7 +286,7 @@ class Ingest:
     def _accept(self, kind: Kind, update: Delivered, warnings: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
         self._problems.accepted(kind, update.id, update.version, left_out)
         self._history.accepted(kind, update.id, update.version)
-        self._metrics.resources.labels(kind.short, "accepted").inc()
+        self._counted[kind].inc()
         self._warn(kind, str(update.id), (*warnings, *left_out))
 
     def _warn(self, kind: Kind | None, name: str, warnings: tuple[str, ...]) -> None:
