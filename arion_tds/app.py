@@ -28,9 +28,11 @@ from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.connection import STATES
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.backends.mcp.stdio import StdioServer
+from arion_tds.cache.keeping import Cache, Origin
 from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
 from arion_tds.codemode import deno
+from arion_tds.coldstart import ColdStart
 from arion_tds.config import judging, values
 from arion_tds.config.file import ControlPlaneConfig, ListenerConfig
 from arion_tds.config.judging import Config
@@ -90,7 +92,10 @@ class Gateway:
         self._by_scope = {found.scope: found for found in self.catalogs if found.gateway.scope is not None}
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
-        self.freshness = Freshness(self.upstreams, self._discover, self._taken, rng=rng)
+        self.cache = self._cache()
+        self.coldstart = None if self.cache is None else ColdStart(self.cache, time.monotonic)
+        recall = None if self.coldstart is None else self.coldstart.recall
+        self.freshness = Freshness(self.upstreams, self._discover, self._taken, rng=rng, recall=recall)
         self.ingest = Ingest(
             self._by_scope,
             judging.delivered_rules(file.data_sources),
@@ -99,6 +104,7 @@ class Gateway:
             self.problems,
             self.history,
             self.metrics,
+            self.cache,
         )
         sources = embedding.Sources(time.monotonic, rng, os.urandom)
         self.embedders = {
@@ -126,6 +132,10 @@ class Gateway:
         await stack.enter_async_context(self.freshness.running())
         await self._start_admin(stack)
         self.panel.follow()
+        if self.cache is not None and self.coldstart is not None:
+            await self.coldstart.read(self._by_scope)
+            stack.push_async_callback(self.cache.close)
+            await stack.enter_async_context(_task(self.cache.run()))
         for embedder in self.embedders.values():
             await stack.enter_async_context(_task(embedder.run()))
         for catalog in self.catalogs:
@@ -133,10 +143,15 @@ class Gateway:
             refused = await self.ingest.load(catalog)
             if refused:
                 raise ConfigError([str(problem) for problem in refused])
+        if self.coldstart is not None:
+            await stack.enter_async_context(_task(self.coldstart.run(self.ads, self.ingest)))
+            await self.coldstart.restored.wait()
         for listener, catalog in zip(self._config.file.listeners, self.catalogs, strict=True):
             await self._start_listener(listener, catalog, stack)
         if self.ads is not None:
             await stack.enter_async_context(_task(self.ads.run()))
+        if self.cache is not None:
+            stack.callback(self.cache.confirm)
         self._loaded = True
         for warning in self._config.warnings:
             _log.warning("%s", warning)
@@ -232,11 +247,26 @@ class Gateway:
             observer=self.panel.plane,
         )
 
+    def _cache(self) -> Cache | None:
+        settings, plane = self._config.file.cache, self._config.file.control_plane
+        if settings is None:
+            return None
+        origin = Origin("" if plane is None else plane.address, self._config.file.node.cluster)
+        return Cache(
+            settings.directory,
+            settings.max_bytes,
+            origin,
+            clock=time.time,  # noqa: TID251
+            connected=lambda: self.ads is not None and self.ads.status().connected,
+        )
+
     async def _expand(self, source: OpenApiSource) -> Derived:
         return await deriving.expand(self.expander, source)
 
     async def _discover(self, server: McpServer) -> Derived:
-        derived = await deriving.discover(self.upstreams, server, self._config.file.mcp_servers.discovery_timeout)
+        listed = None if self.cache is None else self.cache.listed
+        timeout = self._config.file.mcp_servers.discovery_timeout
+        derived = await deriving.discover(self.upstreams, server, timeout, listed)
         self.metrics.mcp_lists.labels("ok" if derived.problem is None else "failed").inc()
         return derived
 
@@ -247,7 +277,10 @@ class Gateway:
 
     def ready(self) -> Mapping[str, object]:
         """`ready`: config loaded, and the initial fetch done or timed out. Also how old the content is."""
-        state: dict[str, object] = {"ready": self._loaded and (self.ads is None or self.ads.is_ready)}
+        fetched = self.ads is None or self.ads.is_ready or (self.coldstart is not None and self.coldstart.is_serving)
+        state: dict[str, object] = {"ready": self._loaded and fetched}
+        if self.coldstart is not None:
+            state["cache"] = self.coldstart.state()
         if self.ads is not None and self._config.file.control_plane is not None:
             status = self.ads.status()
             state["control_plane"] = dump.control_plane(
@@ -289,6 +322,10 @@ class Gateway:
         for how in STATES:
             self.metrics.mcp_servers.labels(how).set(servers[how])
         self.metrics.mcp_refused.set(self.freshness.refusals)
+        if self.coldstart is not None:
+            age = self.coldstart.age
+            self.metrics.cache_age.set(-1 if age is None else age)
+            self.metrics.cache_left_out.set(self.coldstart.left_out)
         if self.ads is not None:
             status = self.ads.status()
             self.metrics.xds_connected.set(status.connected)

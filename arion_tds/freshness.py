@@ -85,13 +85,18 @@ class Freshness:
         *,
         rng: random.Random,
         backoff: Backoff | None = None,
+        recall: Callable[[McpServer], Awaitable[Derived | None]] | None = None,
     ) -> None:
-        """`taken` hears of a refused update that was accepted after all, once its tools are served."""
+        """`taken` hears of a refused update that was accepted after all, once its tools are served.
+
+        `recall` gives what a server listed in an earlier life, which stands in for its first list.
+        """
         self._upstreams = upstreams
         self._ask = discover
         self._taken = taken
         self._rng = rng
         self._backoff = backoff or Backoff()
+        self._recall = recall or _nothing
         self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._pending: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._tries: dict[tuple[str, str], Pending] = {}
@@ -119,8 +124,10 @@ class Freshness:
         changed = self._listen(server.url, asyncio.Event())
         taken = False
         try:
-            derived = await self._ask(server)
+            derived = await self._recall(server) or await self._ask(server)
             taken = derived.problem is None
+            if derived.remembered:
+                changed.set()  # what is remembered is served, and the server asked as soon as it is followed
         finally:
             if taken:
                 # Scopes may define the same server: each that asks has heard since its own question.
@@ -283,6 +290,10 @@ class Freshness:
         if not lookout.hearers:
             lookout.leave()
             del self._lookouts[url]
+
+
+async def _nothing(_server: McpServer) -> Derived | None:
+    return None
 
 
 def _end(task: asyncio.Task[None] | None) -> None:

@@ -81,10 +81,22 @@ class Keeper(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """Remembers what is served beyond the life of the process."""
+
+    def put(self, kind: Kind, update: Delivered) -> None:
+        """The resource is served."""
+        ...
+
+    def remove(self, kind: Kind, name: ResourceId) -> None:
+        """The control plane has taken the resource back."""
+        ...
+
+
 class Ingest:
     """The write path of the process."""
 
-    def __init__(  # noqa: PLR0917 - the composition root names every part once
+    def __init__(  # noqa: PLR0913, PLR0917 - the composition root names every part once
         self,
         catalogs: Mapping[str, Catalog],
         rules: DataRules,
@@ -93,6 +105,7 @@ class Ingest:
         problems: Problems,
         history: History,
         metrics: Metrics,
+        memory: Memory | None = None,
     ) -> None:
         """`catalogs` by scope; the mapping is live: a scope that appears in it is served from its next delivery on."""
         self._catalogs = catalogs
@@ -103,6 +116,7 @@ class Ingest:
         self._history = history
         self._metrics = metrics
         self._counted = {kind: metrics.resources.labels(kind.short, "accepted") for kind in Kind}
+        self._memory = memory
         self._in_order = asyncio.Lock()
         self._newest: dict[tuple[Kind, ResourceId], object] = {}
 
@@ -163,6 +177,8 @@ class Ingest:
             by_scope.setdefault(removed.scope, []).append(removed)
             self._problems.removed(delivery.kind, removed)
             self._history.removed(delivery.kind, removed)
+            if self._memory is not None:
+                self._memory.remove(delivery.kind, removed)
         for scope, ids in by_scope.items():
             catalog = self._catalogs.get(scope)
             if catalog is None:
@@ -286,6 +302,8 @@ class Ingest:
     def _accept(self, kind: Kind, update: Delivered, warnings: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
         self._problems.accepted(kind, update.id, update.version, left_out)
         self._history.accepted(kind, update.id, update.version)
+        if self._memory is not None:
+            self._memory.put(kind, update)
         self._counted[kind].inc()
         self._warn(kind, str(update.id), (*warnings, *left_out))
 

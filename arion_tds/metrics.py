@@ -82,6 +82,14 @@ class Metrics:
         )
         self.problems = Gauge("arion_tds_problems", "Resources that stand rejected", registry=r)
         self.streams = Gauge("arion_tds_streams", "Open notification streams", ["listener"], registry=r)
+        self.cache_age = Gauge(
+            "arion_tds_cache_age_seconds",
+            "Age of content served from disk that the control plane has not agreed to yet (-1: there is none)",
+            registry=r,
+        )
+        self.cache_left_out = Gauge(
+            "arion_tds_cache_left_out", "Changes not kept on disk since start, for want of room", registry=r
+        )
         self.xds_connected = Gauge("arion_tds_xds_connected", "1 while the control plane's stream is up", registry=r)
         self.xds_attempts = Gauge("arion_tds_xds_attempts", "Streams tried since start", registry=r)
         self.xds_age = Gauge(

@@ -160,14 +160,15 @@ def config(control_plane: str, *, listener: int, admin: int, clusters: Sequence[
 
 
 @contextlib.asynccontextmanager
-async def gateway(settings: dict[str, Any]) -> AsyncIterator[Process]:
-    """A gateway process that answers /readyz with 200."""
+async def gateway(settings: dict[str, Any], *, wait: bool = True) -> AsyncIterator[Process]:
+    """A gateway process that answers /readyz with 200, or (not `wait`) has just been started."""
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "gateway.yaml"
         path.write_text(yaml.safe_dump(settings))
         process = await spawn("-m", "arion_tds", "serve", "-c", str(path))
         try:
-            await ready(settings["admin"]["address"])
+            if wait:
+                await ready(settings["admin"]["address"])
             yield process
         finally:
             await process.stop()

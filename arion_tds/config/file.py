@@ -360,3 +360,8 @@ class FileConfig(Model):
     openapi: OpenApiConfig = OpenApiConfig()
     mcp_servers: McpServersConfig = McpServersConfig()
     log: LogConfig = LogConfig()
+    cache: CacheConfig | None = None
+    """Without it a restarted gateway serves nothing until its control plane answers."""
+    reload: ReloadConfig = ReloadConfig()
+    drain_delay: Pause = 0.0
+    """Told to stop, the gateway is not ready but serves on for this long, so that load balancers look elsewhere."""

@@ -28,6 +28,9 @@ def _seconds(value: object) -> object:
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 """Seconds; `15s`, `250ms`, `5m`, `1h` or a number in the file."""
 
+Pause = Annotated[float, BeforeValidator(_seconds), Field(ge=0)]
+"""Seconds that may be none."""
+
 
 def split_address(text: str) -> tuple[str, int]:
     """Host and port of `host:port` or `[v6]:port`; ValueError says what is wrong."""

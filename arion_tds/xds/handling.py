@@ -22,7 +22,10 @@ _STEP: Final = 64
 
 
 class Handling:
-    """Owned by the client's run task, which sets `calls` to its group. `ready` is set once and stays so."""
+    """Owned by the client's run task, which sets `calls` to its group. `ready` is set once and stays so.
+
+    `complete` is set while every type's first response for the scopes of this moment has been applied.
+    """
 
     def __init__(
         self, session: Session, handler: Handler, fetch: float, teller: Teller, settled: Callable[[], None]
@@ -30,6 +33,7 @@ class Handling:
         """`fetch`: seconds that ready waits while a stream is up. `settled` is called whenever a verdict is in."""
         self.calls = asyncio.TaskGroup()
         self.ready = asyncio.Event()
+        self.complete = asyncio.Event()
         self._session = session
         self._handler = handler
         self._fetch = fetch
@@ -77,6 +81,9 @@ class Handling:
 
     def _settled(self) -> None:
         self._told()
-        if not self.ready.is_set() and self._session.complete:
+        if self.complete.is_set() or not self._session.complete:
+            return
+        self.complete.set()
+        if not self.ready.is_set():
             self.ready.set()
             self._teller.all_there()

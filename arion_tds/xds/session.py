@@ -65,7 +65,7 @@ class Tally:
 class TypeState:
     """One type: its subscription, versions, counts, and the answers that the current stream still owes."""
 
-    __slots__ = ("answered", "held", "owed", "restoring", "subscription", "tally", "unsettled")
+    __slots__ = ("answered", "held", "owed", "restoring", "since", "subscription", "tally", "unsettled")
 
     def __init__(self, wanted: tuple[str, ...], scopes: Iterable[str]) -> None:
         self.subscription = Subscription(wanted)
@@ -75,6 +75,7 @@ class TypeState:
         self.answered = False
         self.unsettled = 0
         self.restoring = 0
+        self.since = 0
 
     def take(self, ticket: Ticket, checked: Checked) -> None:
         """A response has been read."""
@@ -97,7 +98,8 @@ class TypeState:
             self.restoring -= 1
             return
         self.unsettled -= 1
-        self.answered = True
+        # One that came before the newest scope says nothing about it.
+        self.answered = self.answered or ticket.generation >= self.since
 
     def answer(self) -> Request | None:
         """The next answer in order of arrival, when it is known."""
@@ -162,6 +164,8 @@ class Session:
                 state.held.drop_scope(scope)
             for scope in come:
                 state.held.add_scope(scope, self._generation)
+            if come:
+                state.answered, state.since = False, self._generation
             if not self._wildcard:
                 state.subscription.want(self._names())
         return self._wildcard and bool(come) and self._open and self._node_sent

@@ -87,6 +87,10 @@ class AdsClient:
         """Until `is_ready`. While no stream can be opened that is for ever: the caller bounds it."""
         await self._handling.ready.wait()
 
+    async def wait_complete(self) -> None:
+        """Until every type's first response for the scopes consumed now was applied, however long that takes."""
+        await self._handling.complete.wait()
+
     def status(self) -> AdsStatus:
         """The client now."""
         return AdsStatus(
@@ -114,6 +118,8 @@ class AdsClient:
         """Consume exactly these scopes from now on; those that go must have had their content dropped by the caller."""
         if self._session.set_scopes(scopes):
             self._reopen.set()
+        if not self._session.complete:
+            self._handling.complete.clear()
         self._wake.set()
 
     def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)

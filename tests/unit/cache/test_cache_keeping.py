@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -41,9 +41,7 @@ class Life:
 
     @contextlib.asynccontextmanager
     async def begins(self, *scopes: str) -> AsyncIterator[tuple[Cache, Restored]]:
-        cache = Cache(
-            str(self.directory), 1 << 20, self.origin, clock=self.clock, connected=lambda: self.connected
-        )
+        cache = Cache(str(self.directory), 1 << 20, self.origin, clock=self.clock, connected=lambda: self.connected)
         restored = await cache.open(scopes or ("s/m",))
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             task = group.create_task(cache.run())
@@ -63,10 +61,14 @@ def names(restored: Restored) -> list[str]:
     return sorted(f"{found.id} {found.version}" for found in restored.kept.resources[TOOL])
 
 
-async def until_written(cache: Cache, batches: int) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while cache.status().written < batches:
+        while not condition():  # noqa: ASYNC110 - the thread that writes tells nobody
             await asyncio.sleep(0.01)
+
+
+async def until_written(cache: Cache, batches: int) -> None:
+    await until(lambda: cache.status().written >= batches)
 
 
 async def test_what_was_accepted_last_is_there_in_the_next_life(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ async def test_a_scope_that_is_dropped_while_running_is_forgotten_even_what_is_n
 
 
 async def test_content_of_another_fleet_is_not_served_and_of_another_address_not_trusted(tmp_path: Path) -> None:
-    async with Life(tmp_path).begins() as (cache, restored):
+    async with Life(tmp_path).begins() as (cache, _):
         cache.put(TOOL, one("x.a"))
     assert (await Life(tmp_path).finds()).trusted
     moved = await Life(tmp_path, Origin("plane:2", "arion")).finds()
@@ -177,9 +179,7 @@ async def test_a_disk_that_refuses_is_tried_again_and_nothing_is_lost(
         cache._store.close()
         cache.put(TOOL, one("x.a"))
         cache.put(TOOL, one("x.b"))
-        async with asyncio.timeout(5):
-            while not cache.status().last_error:
-                await asyncio.sleep(0.01)
+        await until(lambda: cache.status().last_error != "")
         cache.put(TOOL, one("x.a", "2"))
         cache.remove(TOOL, one("x.b").id)
         cache._store._open()

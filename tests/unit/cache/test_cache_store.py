@@ -70,7 +70,9 @@ def test_a_scope_goes_as_a_whole_and_what_comes_after_it_stays(tmp_path: Path) -
 
 
 def test_tool_lists_of_servers_come_back_as_they_were_written(tmp_path: Path) -> None:
-    written(tmp_path, Batch(listings={"http://a/mcp": (b'{"name":"x"}', b""), "http://b/mcp": ()}, about={"fleet": "f"}))
+    written(
+        tmp_path, Batch(listings={"http://a/mcp": (b'{"name":"x"}', b""), "http://b/mcp": ()}, about={"fleet": "f"})
+    )
     written(tmp_path, Batch(listings={"http://b/mcp": None}))
     kept = reread(tmp_path)
     assert kept.listings == {"http://a/mcp": (b'{"name":"x"}', b"")}
