@@ -112,7 +112,7 @@ class Caller:
         found: Spec = answer["result"] if "result" in answer else answer["error"]
         return found
 
-    async def call(self, name: str, _meta: Spec | None = None, **arguments: Any) -> Spec:
+    async def call(self, name: str, /, _meta: Spec | None = None, **arguments: Any) -> Spec:
         """The result of a call, or its error."""
         return await self.ask(
             "tools/call", {"name": name, "arguments": arguments, **({"_meta": _meta} if _meta else {})}
