@@ -49,10 +49,7 @@ class Entrance:
             self._observer.refused("overload")
             why = f"too many requests are under way ({self._limits.max_concurrent}, max_concurrent): try again"
             return exchange.refuse(503, why, headers={"Retry-After": "1"})
-        hosts = request.headers.getall(exchange.HOST, ())
-        if len(hosts) > 1:
-            return exchange.refuse(400, "the Host header came more than once")
-        host = hosts[0] if hosts else None
+        host = request.headers.get(exchange.HOST)  # a second one is refused by the parser
         wrong = self._guard.host(host)
         if wrong is not None:
             return exchange.refuse(421, wrong)

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# A text that does not end is taken to the end: to look for its end again from every quote would be quadratic.
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _OTHERS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEP: Final = np.zeros(256, dtype=np.int32)
 _STEP[list(b"[{")] = 1

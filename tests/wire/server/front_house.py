@@ -97,10 +97,17 @@ class Doorkeeper:
 
     def refused(self, what: str) -> None:
         self.turned_away.append(what)
+        self._moved.set()
 
     def streams(self, count: int) -> None:
         self.open = count
         self._moved.set()
+
+    async def until_refused(self, what: str) -> None:
+        """Return once somebody was turned away for this."""
+        while what not in self.turned_away:
+            self._moved.clear()
+            await self._moved.wait()
 
     async def until(self, count: int) -> None:
         """Return once exactly so many streams are open."""
