@@ -57,7 +57,7 @@ class World:
     """Everything that is known. `plane` None: no control plane is configured. `now`: seconds since the epoch.
 
     `version` tells which version the control plane is told is in use. `standing` are the parts of accepted resources
-    that were left out. `trying` goes by (scope, namespace), `upstreams` by URL, `clusters` by name.
+    that were left out. `trying` goes by (scope, namespace), `upstreams` by URL without its query, `clusters` by name.
     """
 
     catalogs: Mapping[str, Catalog]

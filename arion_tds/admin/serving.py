@@ -8,6 +8,7 @@ from __future__ import annotations
 from arion_tds.admin.facts import Explanation, Origin, State, World, ago, origin
 from arion_tds.auth import rbac
 from arion_tds.auth.rbac import Token
+from arion_tds.backends.mcp.address import shown
 from arion_tds.catalog import Catalog
 from arion_tds.history import Outcome, Verdict
 from arion_tds.model.backend import McpBackend, OperationBackend, RestBackend
@@ -184,12 +185,12 @@ def backend_trouble(world: World, one: Tool) -> _Finding | None:
     """Why calls of the tool cannot work at the moment, if they cannot."""
     match one.backend:
         case McpBackend(server=url):
-            status = world.upstreams.get(url)
-            if status is None or status.last_error is None or status.era is not None:
+            status = world.upstreams.get(shown(url))
+            if status is None or status.state != "failing":
                 return None
             when = "" if status.last_error_at is None else f" ({ago(world.now - status.last_error_at)} ago)"
-            why = f"its MCP server {url} does not answer{when}: {status.last_error}"
-            return State.UPSTREAM_DOWN, why, "start the MCP server; the next call connects again"
+            why = f"its MCP server {shown(url)} fails{when}: {status.last_error}"
+            return State.UPSTREAM_DOWN, why, "look at the MCP server; the next call tries it again"
         case RestBackend(cluster=cluster) | OperationBackend(cluster=cluster):
             return _cluster_trouble(world, cluster)
 
@@ -208,7 +209,7 @@ def _cluster_trouble(world: World, name: str) -> _Finding | None:
 def _backend(one: Tool) -> str:
     match one.backend:
         case McpBackend(server=url, tool=name):
-            return f"calls go to tool {name!r} of MCP server {url}"
+            return f"calls go to tool {name!r} of MCP server {shown(url)}"
         case RestBackend(method=method, cluster=cluster):
             return f"calls go to cluster {cluster!r} as {method}"
         case OperationBackend(cluster=cluster):

@@ -75,7 +75,7 @@ def _scope(one: _Json) -> tuple[Cell, ...]:
 
 def _troubles(found: _Json) -> Iterator[tuple[Cell, ...]]:
     for one in found["mcp_servers"]:
-        if one["era"] is None and one["last_error"]:
+        if one["state"] == "failing":
             yield f"MCP server {one['url']}", (f"{one['last_error']} ({showing.ago(one['last_error_at'])} ago)", "red")
     for one in found["pending_servers"]:
         what = f"asked {one['failures']} times {one['reason']}".strip()

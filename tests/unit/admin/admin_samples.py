@@ -53,9 +53,10 @@ def server(namespace: str, *tools: str) -> PutServer:
 
 
 def upstream(**more: Any) -> UpstreamStatus:
-    """An MCP server that was never reached."""
+    """An MCP server that was never spoken to."""
     fields: dict[str, Any] = {
-        "url": URL, "era": None, "version": None, "server": "", "handshakes": 0, "calls_in_flight": 0, "calls": 0,
+        "url": URL, "state": "unknown",
+        "era": None, "version": None, "server": "", "handshakes": 0, "calls_in_flight": 0, "calls": 0,
         "failures": 0, "listed_at": None, "listed_tools": 0, "last_error": None, "last_error_at": None, **more,
     }  # fmt: skip
     return UpstreamStatus(**fields)

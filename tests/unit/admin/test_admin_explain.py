@@ -191,11 +191,11 @@ async def test_a_tool_that_the_server_does_not_list_says_so() -> None:
 async def test_an_mcp_server_that_is_down_is_said_beside_what_serves() -> None:
     stage = Stage()
     await stage.put(Kind.SERVER, "up", "1", server("up", "t"))
-    stage.knows(upstreams={URL: upstream(last_error="connection refused", last_error_at=NOW - 5)})
+    stage.knows(upstreams={URL: upstream(state="failing", last_error="connection refused", last_error_at=NOW - 5)})
     said = stage.ask("up.t")
     assert (said.state, said.listed, said.callable) == (State.UPSTREAM_DOWN, True, False)
-    assert f"its MCP server {URL} does not answer (5 s ago): connection refused" in said.summary
-    stage.knows(upstreams={URL: upstream(era="modern", last_error="old news", last_error_at=NOW - 5)})
+    assert f"its MCP server {URL} fails (5 s ago): connection refused" in said.summary
+    stage.knows(upstreams={URL: upstream(state="ok", last_error="old news", last_error_at=NOW - 5)})
     assert stage.ask("up.t").state is State.SERVED
 
 
