@@ -5,8 +5,9 @@ Out: content in the catalogs, and a `DeliveryVerdict` that names every refused r
 app) and by app at start. The only writer of catalogs, beside the refresh of upstream servers.
 
 Tools and toolkits are pure computation and are applied in order of arrival. Sources and servers wait on a worker or on
-a network: each goes its own way, so that one that hangs holds nothing back; a newer update or a removal of the same
-resource overtakes the older one, whose result is then dropped.
+a network: each goes its own way, so that one that hangs holds nothing back. Once a newer update of the same resource is
+taken, or the resource removed, the result of an older one is dropped; a newer one that is refused leaves the older to
+be taken.
 """
 
 from __future__ import annotations
@@ -93,6 +94,19 @@ class Memory(Protocol):
         ...
 
 
+@dataclasses.dataclass(slots=True)
+class _Flight:
+    """One source or server with updates under way, numbered as they arrived: what became of which.
+
+    `settled`: the newest that was taken, or after which the resource was removed. `refused`: the newest refused.
+    """
+
+    under_way: int = 0
+    newest: int = 0
+    settled: int = 0
+    refused: int = 0
+
+
 class Ingest:
     """The write path of the process."""
 
@@ -118,7 +132,7 @@ class Ingest:
         self._counted = {kind: metrics.resources.labels(kind.short, "accepted") for kind in Kind}
         self._memory = memory
         self._in_order = asyncio.Lock()
-        self._newest: dict[tuple[Kind, ResourceId], object] = {}
+        self._flights: dict[tuple[Kind, ResourceId], _Flight] = {}
 
     async def deliver(self, delivery: Delivery) -> DeliveryVerdict:
         """Apply one delivery; what is refused is named, everything else is served when this returns."""
@@ -190,62 +204,71 @@ class Ingest:
     async def _derived(self, delivery: Delivery) -> list[Problem]:
         """Sources and servers: each update on its own, all at once."""
         for removed in delivery.removals:
-            self._newest.pop((delivery.kind, removed), None)
+            flight = self._flights.get((delivery.kind, removed))
+            if flight is not None:
+                flight.newest += 1
+                flight.settled = flight.newest
             if delivery.kind is Kind.SERVER:
                 self._keeper.forget(removed.scope, removed.name)
         await self._remove(delivery)
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._derive_one(delivery.kind, update, self._ticket(delivery.kind, update.id)))
+                group.create_task(self._derive_one(delivery.kind, update, *self._arrived(delivery.kind, update.id)))
                 for update in delivery.updates
             ]
         return [problem for problem in (task.result() for task in tasks) if problem is not None]
 
-    def _ticket(self, kind: Kind, name: ResourceId) -> object:
-        ticket = object()
-        self._newest[(kind, name)] = ticket
+    def _arrived(self, kind: Kind, name: ResourceId) -> tuple[_Flight, int]:
+        flight = self._flights.setdefault((kind, name), _Flight())
+        flight.under_way += 1
+        flight.newest += 1
         if kind is Kind.SERVER:
             self._keeper.superseded(name.scope, name.name)
-        return ticket
+        return flight, flight.newest
 
-    async def _derive_one(self, kind: Kind, update: Delivered, ticket: object) -> Problem | None:
+    async def _derive_one(self, kind: Kind, update: Delivered, flight: _Flight, number: int) -> Problem | None:
         try:
-            return await self._derive(kind, update, ticket)
+            problem = await self._derive(kind, update, flight, number)
+            if problem is None:
+                return None
+            # What stands in the problems is the newest, whichever was judged last.
+            stands = number > max(flight.refused, flight.settled)
+            flight.refused = max(flight.refused, number)
+            return self._refuse(kind, update, problem, stands=stands)
         finally:
-            if self._newest.get((kind, update.id)) is ticket:
-                del self._newest[(kind, update.id)]
+            flight.under_way -= 1
+            if not flight.under_way:
+                del self._flights[kind, update.id]
 
-    async def _derive(self, kind: Kind, update: Delivered, ticket: object) -> Problem | None:
+    async def _derive(self, kind: Kind, update: Delivered, flight: _Flight, number: int) -> Problem | None:
         catalog = self._catalogs.get(update.id.scope)
         if catalog is None:
             return None
         decoded = table.decode(kind, update.id, update.payload, self._rules_for(catalog))
         value = decoded.value
         if decoded.problem is not None or not isinstance(value, OpenApiSource | McpServer):
-            problem = decoded.problem or Problem(str(update.id), "is not what its type says")
-            return self._refuse(kind, update, problem)
+            return decoded.problem or Problem(str(update.id), "is not what its type says")
         change, derived = await self.derive(value)
-        if self._newest.get((kind, update.id)) is not ticket:
-            if isinstance(value, McpServer):
-                self._keeper.refused(value)
-            return None  # A newer update or a removal has overtaken this one.
         if derived.problem is not None:
-            if isinstance(value, McpServer):
+            if flight.settled > number:
+                return None  # What it would have brought is out of date.
+            if isinstance(value, McpServer) and flight.newest == number:
                 self._keeper.pending(catalog, value, update)
-            return self._refuse(kind, update, Problem(str(update.id), derived.problem))
-        (verdict,) = await catalog.commit([change])
-        if verdict.problem is not None:
-            if isinstance(value, McpServer):
-                self._keeper.refused(value)
-            return self._refuse(kind, update, verdict.problem)
-        if self._newest.get((kind, update.id)) is not ticket:
-            if isinstance(value, McpServer):
-                self._keeper.refused(value)  # Removed or replaced while it was committed: what came after decides.
-            return None
-        self._accept(kind, update, (*decoded.warnings, *verdict.warnings), derived.left_out)
+            return Problem(str(update.id), derived.problem)
+        verdicts = await catalog.commit([change], when=lambda: flight.settled < number)
+        problem = verdicts[0].problem if verdicts else None
+        taken = bool(verdicts) and problem is None and flight.settled < number  # else it is removed by the next commit
+        if taken:
+            flight.settled = number
+            stands = flight.refused < number
+            warnings = (*decoded.warnings, *verdicts[0].warnings)
+            self._accept(kind, update, warnings, derived.left_out, stands=stands)
         if isinstance(value, McpServer):
-            self._keeper.follow(catalog, value)
-        return None
+            if taken:
+                self._keeper.follow(catalog, value)
+            else:
+                self._keeper.refused(value)
+        return problem
 
     def taken(self, update: Delivered, derived: Derived) -> None:
         """Note that a refused server is served after all."""
@@ -291,16 +314,27 @@ class Ingest:
             return self._rules
         return dataclasses.replace(self._rules, dimensions=search.embeddings.dimensions)
 
-    def _refuse(self, kind: Kind, update: Delivered, problem: Problem) -> Problem:
+    def _refuse(self, kind: Kind, update: Delivered, problem: Problem, *, stands: bool = True) -> Problem:
+        """`stands`: no newer version of the resource has been judged."""
         named = Problem(str(update.id), problem.why)
         self._history.rejected(kind, update.id, update.version, problem.why)
-        if self._problems.rejected(kind, update.id, update.version, problem.why):
+        if stands and self._problems.rejected(kind, update.id, update.version, problem.why):
             _log.warning("rejected %s %s version %r: %s", kind.short, update.id, update.version, problem.why)
         self._metrics.resources.labels(kind.short, "rejected").inc()
         return named
 
-    def _accept(self, kind: Kind, update: Delivered, warnings: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
-        self._problems.accepted(kind, update.id, update.version, left_out)
+    def _accept(
+        self,
+        kind: Kind,
+        update: Delivered,
+        warnings: tuple[str, ...],
+        left_out: tuple[str, ...] = (),
+        *,
+        stands: bool = True,
+    ) -> None:
+        """`stands`: no newer version of the resource is refused."""
+        if stands:
+            self._problems.accepted(kind, update.id, update.version, left_out)
         self._history.accepted(kind, update.id, update.version)
         if self._memory is not None:
             self._memory.put(kind, update)
