@@ -188,4 +188,4 @@ async def test_told_to_stop_every_process_ends_with_status_0_and_leaves_no_child
         process = demo.processes[name]
         assert process.stop() == 0, process.log()
         assert not process.survivors()
-        assert "Traceback" not in process.log()
+        assert "Traceback" not in process.log(), process.log()
