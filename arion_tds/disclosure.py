@@ -23,6 +23,7 @@ from arion_tds.server.settings import (
     DEFAULT_FOUND_TOOLS,
     Allows,
     CallPort,
+    ExtraHandler,
     ExtraTool,
     Found,
     MethodsConfig,
@@ -70,10 +71,9 @@ class Disclosure:
 
     def methods(self) -> MethodsConfig:
         """What the front serves beside the catalog."""
-        extra = {
-            SEARCH_TOOLS: _extra(SEARCH_TOOLS, _SEARCH_TEXT, _search_schema(self._cap), self._search, read_only=True),
-            CALL_TOOL: _extra(CALL_TOOL, _CALL_TEXT, _CALL_SCHEMA, self._call),
-        }
+        bodies = definitions(self._cap)
+        handlers: dict[str, ExtraHandler] = {SEARCH_TOOLS: self._search, CALL_TOOL: self._call}
+        extra = {name: ExtraTool(body, body, handlers[name]) for name, body in bodies.items()}
         return MethodsConfig(extra_tools=extra, activated=self._activated)
 
     async def _search(self, view: View, arguments: dict[str, Any], context: CallContext) -> CallResult:
@@ -173,12 +173,16 @@ _CALL_SCHEMA: Final = {
 }
 
 
-def _extra(name: str, text: str, schema: Mapping[str, object], handler: Any, *, read_only: bool = False) -> ExtraTool:  # noqa: ANN401
-    definition: dict[str, object] = {"name": name, "description": text, "inputSchema": schema}
-    if read_only:
-        definition["annotations"] = {"readOnlyHint": True}
-    body = _encode(definition)
-    return ExtraTool(body, body, handler)
+def definitions(cap: int) -> dict[str, bytes]:
+    """Both tools as they are listed; `cap`: most results of a search."""
+    found: dict[str, object] = {
+        "name": SEARCH_TOOLS,
+        "description": _SEARCH_TEXT,
+        "inputSchema": _search_schema(cap),
+        "annotations": {"readOnlyHint": True},
+    }
+    called = {"name": CALL_TOOL, "description": _CALL_TEXT, "inputSchema": _CALL_SCHEMA}
+    return {SEARCH_TOOLS: _encode(found), CALL_TOOL: _encode(called)}
 
 
 def methods(

@@ -1,7 +1,7 @@
 """Control-plane documents judged as the gateway will judge them, without a gateway: decode, expand, own, collide.
 
-In: the text of arion-ctl documents. Out: one `Judged` per document. Called by `arion-tds check`. MCP servers are not
-asked: their URL and rules are judged, their tools are not known here.
+In: the text of arion-ctl documents. Out: one `Judged` per document. Called by `arion-tds check` and
+`arion-tds tokens`. MCP servers are not asked: their URL and rules are judged, their tools are not known here.
 """
 
 from __future__ import annotations
@@ -53,10 +53,15 @@ class World:
     clusters: frozenset[str] | None = None
 
 
-def judge(files: Iterable[pathlib.Path], world: World) -> list[Judged]:
-    """Judge every document of the files together, in order, as one push to an empty gateway."""
+def judge(
+    files: Iterable[pathlib.Path], world: World, scopes: dict[tuple[str, str], Snapshot] | None = None
+) -> list[Judged]:
+    """Judge every document of the files together, in order, as one push to an empty gateway.
+
+    `scopes`, if given, then holds what is served, by fleet and scope.
+    """
     found: list[Judged] = []
-    scopes: dict[tuple[str, str], Snapshot] = {}
+    scopes = {} if scopes is None else scopes
     for path in files:
         parsed = _documents(path)
         if isinstance(parsed, str):

@@ -30,8 +30,8 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"warning: {warning}")
         listeners = len(loaded.file.listeners)
         print(f"{chosen.config}: good: {listeners} listener{'s' if listeners > 1 else ''}")
-        world = _world(loaded)
-    judged = offline.judge(_files(chosen.documents), world)
+        world = world_of(loaded)
+    judged = offline.judge(files(chosen.documents), world)
     for one in judged:
         for problem in one.problems:
             print(f"{one.where}: {one.name + ': ' if one.name else ''}{problem}", file=sys.stderr)
@@ -42,7 +42,8 @@ def run(chosen: argparse.Namespace) -> int:
     return 1 if any(one.problems for one in judged) else 0
 
 
-def _world(config: Config) -> offline.World:
+def world_of(config: Config) -> offline.World:
+    """What a gateway of this config lets documents do."""
     scopes = [
         (gateway.scope, listener.tool_names, gateway.code_mode is not None)
         for gateway, listener in zip(config.gateways, config.file.listeners, strict=True)
@@ -58,7 +59,8 @@ def _world(config: Config) -> offline.World:
     )
 
 
-def _files(named: list[str]) -> list[pathlib.Path]:
+def files(named: list[str]) -> list[pathlib.Path]:
+    """The files, and those of the folders in order."""
     found: list[pathlib.Path] = []
     for name in named:
         path = pathlib.Path(name)

@@ -16,7 +16,7 @@ import arion_tds
 from arion_tds.errors import AskError, BindError, ConfigError
 
 COMMANDS: Final = (
-    "serve", "check", "openapi",
+    "serve", "check", "openapi", "tokens",
     "explain", "status", "tools", "search", "call", "problems", "watch",
     "completion",
 )  # fmt: skip
