@@ -138,6 +138,9 @@ class Freshness:
 
     def follow(self, catalog: Catalog, server: McpServer) -> None:
         """The server is served: keep its tools fresh. Replaces what stood under its namespace."""
+        if catalog.current.retired:
+            self.refused(server)
+            return
         key = (catalog.scope, server.namespace)
         _end(self._followed.pop(key, None))
         changed = self._heard(server) or self._listen(server.url, asyncio.Event())
@@ -156,6 +159,8 @@ class Freshness:
 
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """The server could not be asked: go on trying. What is served of it, and followed, stays."""
+        if catalog.current.retired:
+            return
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
         self._tries[key] = Pending(server.url, 1, "")
@@ -175,6 +180,12 @@ class Freshness:
         """The server was removed."""
         self.superseded(scope, namespace)
         _end(self._followed.pop((scope, namespace), None))
+
+    def forget_scope(self, scope: str) -> None:
+        """The scope is served no longer."""
+        for key in {*self._followed, *self._pending}:
+            if key[0] == scope:
+                self.forget(*key)
 
     async def _try(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         failures = 1
@@ -303,5 +314,5 @@ def _end(task: asyncio.Task[None] | None) -> None:
 
 
 def _serves(catalog: Catalog, server: McpServer) -> bool:
-    held = catalog.snapshot.namespaces.get(server.namespace)
+    held = catalog.current.snapshot.namespaces.get(server.namespace)
     return held is not None and held.owner is Owner.SERVER and held.definition == server

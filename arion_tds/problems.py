@@ -67,6 +67,12 @@ class Problems:
         self._rejected.pop(key, None)
         self._partial.pop(key, None)
 
+    def forget(self, scope: str) -> None:
+        """Nothing of the scope is consumed any more."""
+        for kept in (self._rejected, self._partial):
+            for key in [key for key in kept if key[1].startswith(f"{scope}/")]:
+                del kept[key]
+
     def standing(self) -> list[Standing]:
         """Everything that stands, oldest first, rejections before partial ones."""
         return [*self._rejected.values(), *(one for many in self._partial.values() for one in many)]

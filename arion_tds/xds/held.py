@@ -52,6 +52,12 @@ class Held:
         self._versions.pop(scope, None)
         self._since.pop(scope, None)
 
+    def unsettle(self, scope: str) -> None:
+        """The server is to say all of the scope anew: nothing of it is claimed by its version."""
+        names = self._versions.get(scope)
+        if names is not None:
+            self._versions[scope] = dict.fromkeys(names, UNSETTLED)
+
     def touch(self, names: Collection[str], seq: int) -> None:
         """A response about these resources goes to the handler."""
         flying = self._flying

@@ -148,7 +148,7 @@ class Session:
     @property
     def has_names(self) -> bool:
         """Whether there is anything to ask for."""
-        return self._wildcard or bool(self._scopes)
+        return bool(self._scopes)
 
     def set_scopes(self, scopes: Iterable[str]) -> bool:
         """Consume exactly these. True: the stream must be opened anew, since its node declares too few."""
@@ -169,6 +169,11 @@ class Session:
             if not self._wildcard:
                 state.subscription.want(self._names())
         return self._wildcard and bool(come) and self._open and self._node_sent
+
+    def unsettle(self, scope: str) -> None:
+        """Have all of the scope said anew, on the next stream: what was applied may come to something else by now."""
+        for state in self.types.values():
+            state.held.unsettle(scope)
 
     def open(self) -> None:
         """A new stream begins."""

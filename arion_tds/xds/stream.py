@@ -122,6 +122,16 @@ class AdsClient:
             self._handling.complete.clear()
         self._wake.set()
 
+    def refetch(self, scopes: Iterable[str]) -> None:
+        """Have all of these scopes said anew, on a new stream."""
+        for scope in scopes:
+            self._session.unsettle(scope)
+            self._reopen.set()
+
+    def holds(self, kind: Kind, id: ResourceId) -> bool:  # noqa: A002
+        """Whether the control plane gave us the resource: it is in use, or is being applied."""
+        return self._session.types[kind].held.has(id.scope, str(id))
+
     def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)
         """A resource that the handler rejected was taken after all: its version is in use."""
         self._session.claim(kind, id, version)
@@ -274,7 +284,7 @@ class AdsClient:
 
     async def _until_reopen(self) -> _End:
         await self._reopen.wait()
-        return _End("more scopes are consumed: they are declared on a new stream", ours=True)
+        return _End("other scopes are consumed, or in another way: a new stream asks for them", ours=True)
 
     def _status(self, error: grpc.aio.AioRpcError) -> _End:
         details = error.details() or "no details"
