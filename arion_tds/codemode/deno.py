@@ -26,6 +26,7 @@ from arion_tds.codemode import process as processes
 from arion_tds.codemode import protocol
 from arion_tds.codemode.engine import Ending, GoneError, StartError
 from arion_tds.codemode.limits import Limits, size
+from arion_tds.codemode.process import Process
 from arion_tds.errors import ConfigError
 
 INSTALL: Final = "pip install 'arion-tds[code-mode]'"
@@ -65,24 +66,16 @@ def engine() -> Callable[[Limits], DenoEngine]:
 class DenoSandbox:
     """One process. Its tasks (stderr, memory) end with it and are waited for by `clear`."""
 
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        limits: Limits,
-        lifeline: int,
-        cleared: Callable[[DenoSandbox], None],
-    ) -> None:
-        """`lifeline`: our end of the pipe whose closing kills the process. `cleared` hears when nothing is left."""
-        self._cleared = cleared
+    def __init__(self, process: Process, limits: Limits, cleared: Callable[[DenoSandbox], None]) -> None:
+        """`cleared` hears when nothing is left of it."""
         self._process = process
         self._limits = limits
-        self._lifeline = lifeline
+        self._cleared = cleared
         self._ending: GoneError | None = None
         self._stderr = b""
         self._base = 0
-        self._reading = asyncio.Lock()
-        self._clearing: asyncio.Task[None] | None = None
         self._tasks = [asyncio.create_task(self._read_stderr())]
+        self._clearing: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -92,7 +85,7 @@ class DenoSandbox:
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return self._process.returncode is None and self._ending is None
+        return self._process.running and self._ending is None
 
     def watch(self) -> None:
         """Start to look at its memory. What it holds now is Deno's own."""
@@ -108,29 +101,24 @@ class DenoSandbox:
             await asyncio.sleep(self._limits.watch_interval)
 
     async def _read_stderr(self) -> None:
-        stderr = self._process.stderr
-        while stderr is not None and (part := await stderr.read(4096)):
-            self._stderr = (self._stderr + part)[:_STDERR_KEPT]  # V8 says what ails it first
+        with contextlib.suppress(ConnectionError):
+            while part := await self._process.errors.read(4096):
+                self._stderr = (self._stderr + part)[:_STDERR_KEPT]  # V8 says what ails it first
 
     async def send(self, frame: bytes) -> None:
         """Write one line and wait until little of it is left with us."""
-        stdin = self._process.stdin
-        try:
-            if stdin is not None and self._ending is None:
-                stdin.writelines((frame, b"\n"))
-                await stdin.drain()
+        if self._ending is None:
+            with contextlib.suppress(ConnectionError, RuntimeError):  # RuntimeError: uvloop, when it has just closed
+                self._process.writer.writelines((frame, b"\n"))
+                await self._process.writer.drain()
                 return
-        except (ConnectionError, RuntimeError):  # RuntimeError: uvloop, on a pipe that has closed
-            pass
         raise await self._why()
 
     async def receive(self) -> bytes:
         """The next line."""
-        stdout = self._process.stdout
         try:
-            if stdout is not None and self._ending is None:
-                async with self._reading:
-                    return (await stdout.readuntil(b"\n"))[:-1]
+            if self._ending is None:
+                return (await self._process.reader.readuntil(b"\n"))[:-1]
         except asyncio.LimitOverrunError:
             self._end(Ending.OVERLONG, f"sent a line of more than {size(self._limits.max_frame_bytes)}")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -138,13 +126,12 @@ class DenoSandbox:
         raise await self._why()
 
     async def _why(self) -> GoneError:
-        """The reason of the end. The pipe can be at its end a little before the process is."""
-        try:
+        """The reason of the end. The streams can be at their end a little before the process is."""
+        status: int | None = None
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 status = await self._process.wait()
                 await self._tasks[0]
-        except TimeoutError:
-            status = None
         if self._ending is not None:
             return self._ending
         if b"out of memory" in self._stderr.lower() or b"heap limit" in self._stderr:
@@ -156,34 +143,17 @@ class DenoSandbox:
     def _end(self, ending: Ending, detail: str) -> None:
         if self._ending is None:
             self._ending = GoneError(ending, detail)
-        self.end()
-
-    def end(self) -> None:
-        """Kill the group. The lifeline goes too, should the signal have missed."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        self._process.kill()
 
     async def clear(self) -> None:
-        """Kill it, and return once the process is reaped and its tasks are done. Any number may ask for it."""
+        """Kill it, and return once the process is buried and its tasks are done. Any number may ask for it."""
         if self._clearing is None:
+            self._process.kill()
             self._clearing = asyncio.create_task(self._clear())
         await asyncio.shield(self._clearing)
 
     async def _clear(self) -> None:
-        self.end()
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is not None:
-            stdin.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_CLOSE_SECONDS), self._reading:
-                # wait() returns only after the pipe is at its end: what was still said is thrown away.
-                while stdout is not None and await stdout.read(1 << 16):
-                    pass
-                await self._process.wait()
+        await self._process.clear(_CLOSE_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -209,14 +179,14 @@ class DenoEngine:
 
     async def sandbox(self) -> DenoSandbox:
         """Start one and wait until it says that it is ready."""
-        if self._closed:
-            raise StartError("the gateway is shutting down")
+        self._expect_open()
         try:
             made = await self._start()
         except OSError as error:
             raise StartError(f"{self._binary}: {error}") from error
         self._sandboxes[made] = None
         try:
+            self._expect_open()
             async with asyncio.timeout(self._limits.start_timeout):
                 frame = protocol.read(await made.receive())
         except TimeoutError:
@@ -231,35 +201,18 @@ class DenoEngine:
             raise StartError(f"a sandbox did not become ready: {frame}")
         return made
 
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise StartError("the gateway is shutting down")
+
     async def _start(self) -> DenoSandbox:
         limits = self._limits
         heap = max(8, limits.memory_limit_bytes >> 20)
-        reading, writing = os.pipe()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(
-                    self._binary,
-                    *_FLAGS,
-                    f"--v8-flags=--max-old-space-size={heap},--stack-size=900",
-                    str(_CHILD / "worker.js"),
-                ),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=limits.max_frame_bytes,
-                env=_ENVIRONMENT,
-                cwd=self._directory,
-                start_new_session=True,
-                pass_fds=(reading,),
-            )
-            processes.tie(process.pid, reading)
-        except BaseException:
-            os.close(writing)
-            raise
-        finally:
-            os.close(reading)
+        flags = f"--v8-flags=--max-old-space-size={heap},--stack-size=900"
+        command = (self._binary, *_FLAGS, flags, str(_CHILD / "worker.js"))
+        process = await Process.start(command, _ENVIRONMENT, self._directory, limits.max_frame_bytes)
         processes.restrain(process.pid, cpu_seconds=int(limits.execution_timeout * 4) + 30, open_files=_OPEN_FILES)
-        return DenoSandbox(process, limits, writing, self._forget)
+        return DenoSandbox(process, limits, self._forget)
 
     def _forget(self, sandbox: DenoSandbox) -> None:
         self._sandboxes.pop(sandbox, None)
@@ -267,8 +220,5 @@ class DenoEngine:
     async def close(self) -> None:
         """End everything that was started."""
         self._closed = True
-        for sandbox in list(self._sandboxes):
-            sandbox.end()
-        for sandbox in list(self._sandboxes):
-            await sandbox.clear()
+        await asyncio.gather(*(sandbox.clear() for sandbox in self._sandboxes))
         await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)

@@ -72,7 +72,8 @@ class Pool:
             made = await self._engine.sandbox()
         except StartError as error:
             failed = error
-            _log.warning("no sandbox: %s", error)
+            if not self._closed:
+                _log.warning("no sandbox: %s", error)
         finally:
             self._starting -= 1
         self.started += made is not None
@@ -146,7 +147,5 @@ class Pool:
             if not wanted.done():
                 wanted.set_exception(StartError("the gateway is shutting down"))
         self._wanted.clear()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._engine.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # starts have failed by now

@@ -59,6 +59,8 @@ class FakeEngine:
 
     async def close(self) -> None:
         self.closed = True
+        self.fail = 100
+        self.gate.set()
 
 
 @contextlib.asynccontextmanager
