@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 
-from arion_tds import deriving, disclosure, embedding
+from arion_tds import deriving, disclosure, embedding, pem
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
@@ -52,6 +52,7 @@ from arion_tds.model.gateway import Gateway as GatewaySpec
 from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
 from arion_tds.problems import Problems
+from arion_tds.rotation import Rotation
 from arion_tds.server.http import FrontSettings, HttpListener, McpFront
 from arion_tds.server.sessions import Sessions
 from arion_tds.xds.stream import AdsClient, AdsSettings
@@ -117,6 +118,10 @@ class Gateway:
             listener.name: Door(listener, catalog.gateway.name, self.metrics, clocks)
             for listener, catalog in zip(file.listeners, self.catalogs, strict=True)
         }
+        self._admin_token = file.admin.secret()
+        self.rotation = Rotation(file.rotation.interval)
+        self.rotation.add(pem.clusters(self.clusters))
+        self.rotation.add(pem.upstreams(self.upstreams))
         self.panel = Panel(self, time.time)  # noqa: TID251
         self.ads = self._ads_client(file.control_plane) if file.control_plane and self._by_scope else None
         self.fronts: dict[str, McpFront] = {}
@@ -150,6 +155,7 @@ class Gateway:
             await self._start_listener(listener, catalog, stack)
         if self.ads is not None:
             await stack.enter_async_context(_task(self.ads.run()))
+        await stack.enter_async_context(_task(self.rotation.run()))
         if self.cache is not None:
             stack.callback(self.cache.confirm)
         self._loaded = True
@@ -158,7 +164,7 @@ class Gateway:
 
     async def _start_admin(self, stack: AsyncExitStack) -> None:
         host, port = values.split_address(self._config.file.admin.address)
-        admin = AdminListener(host, port, self.panel)
+        admin = AdminListener(host, port, self.panel, token=self._admin_token)
         stack.push_async_callback(admin.close)
         try:
             await admin.start()
@@ -211,13 +217,14 @@ class Gateway:
             access=door.access,
             observer=_FrontObserver(self.metrics, settings.name),
         )
-        listener = HttpListener(front, host, port, limits=settings.limits.connections())
+        listener = HttpListener(front, host, port, tls=door.tls, limits=settings.limits.connections())
         try:
             bound = await listener.start()
         except OSError as error:
             why = error.strerror or str(error)
             raise BindError(f"listener {settings.name!r}: cannot listen on {host}:{port}: {why}") from error
         stack.push_async_callback(listener.stop, settings.drain_timeout)
+        self.rotation.add(lambda: door.watched(listener.renew))
         self.fronts[settings.name] = front
         self.bound[settings.name] = f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}"
         _log.info("listener %s serves %s on http://%s/mcp", settings.name, catalog.scope, self.bound[settings.name])
@@ -238,7 +245,8 @@ class Gateway:
                 backoff_base=settings.backoff_base,
                 backoff_max=settings.backoff_max,
                 max_unanswered=settings.max_unanswered,
-                credentials=judging.credentials(settings),
+                server_name=None if settings.tls is None else settings.tls.server_name,
+                credentials=pem.PlaneCredentials(settings).wanted,
             ),
             self._by_scope,
             self.ingest.deliver,

@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import msgspec
 
 from arion_tds.auth import jwt
 from arion_tds.auth.access import AccessSettings, JwtAccess, Trusted, protected_resource
 from arion_tds.auth.jwks import JwksHttp, KeySource, LocalKeys, RemoteKeys
-from arion_tds.config.access import JwtConfig, JwtProviderConfig
+from arion_tds.config.access import JwtConfig, JwtProviderConfig, LocalJwksConfig
 from arion_tds.config.file import ListenerConfig
 from arion_tds.errors import ConfigError
 from arion_tds.metrics import Metrics
+from arion_tds.rotation import Watched
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +33,14 @@ class Clocks:
     elapsed: Callable[[], float]
 
 
+def _reread(local: LocalJwksConfig, source: LocalKeys) -> None:
+    """Take the file's keys into use. OSError or ValueError when it has none."""
+    keys = jwt.parse_keys(local.read())
+    if isinstance(keys, str):
+        raise ValueError(f"{local.filename} {keys}")  # noqa: TRY004 - of a wrong document, not of a wrong type
+    source.replace(keys)
+
+
 class Door:
     """One listener's. `access` None: everybody is anonymous. `metadata`: the RFC 9728 document, if there is one."""
 
@@ -39,12 +49,19 @@ class Door:
         self.access: JwtAccess | None = None
         self.metadata: bytes | None = None
         self.cache_scope = "public"
+        self.tls: ssl.SSLContext | None = None
         self._name = listener.name
         self._metrics = metrics
         self._clocks = clocks
         self._sources: dict[str, KeySource] = {}
+        self._listener = listener
         if listener.jwt is not None:
             self._trust(listener.jwt, server_name)
+        if listener.tls is not None:
+            try:
+                self.tls = listener.tls.context()
+            except ValueError as error:
+                raise ConfigError([f"listener {listener.name!r}: tls: {error}"]) from error
 
     def _trust(self, settings: JwtConfig, server_name: str) -> None:
         trusted = []
@@ -96,6 +113,18 @@ class Door:
         if isinstance(keys, str):
             raise ConfigError([f"{where}.local_jwks {keys}"])
         return LocalKeys(keys)
+
+    def watched(self, handshakes: Callable[[ssl.SSLContext], Awaitable[None]]) -> Iterator[Watched]:
+        """Files of this door that may be rotated. `handshakes` is given the new TLS context."""
+        name, tls, trusted = self._name, self._listener.tls, self._listener.jwt
+        if tls is not None:
+            settings = tls  # the one that the lambda means
+            yield Watched(f"TLS of listener {name!r}", tls.files, lambda: handshakes(settings.context()))
+        for provider, config in () if trusted is None else trusted.providers.items():
+            local, source = config.local_jwks, self._sources[provider]
+            if local is not None and local.filename is not None and isinstance(source, LocalKeys):
+                what = f"JWKS of provider {provider!r} of listener {name!r}"
+                yield Watched(what, (local.filename,), functools.partial(_reread, local, source))
 
     def measure(self) -> None:
         """Bring the gauges up to date: how old each provider's keys are (-1: there are none)."""

@@ -8,10 +8,12 @@ says otherwise. There it answers to names of this machine only, so that no web p
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
@@ -26,6 +28,7 @@ KEEPALIVE: Final = 15.0
 
 _JSON: Final = "application/json"
 _MAX_TEXT: Final = 512
+_OPEN: Final = frozenset(("/healthz", "/readyz"))
 _MAX_CLAIMS: Final = 32
 _HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 
@@ -35,8 +38,9 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class AdminListener:
     """Serves until closed. `bound` is the address that was taken (port 0 in the config: any)."""
 
-    def __init__(self, host: str, port: int, panel: Panel) -> None:
-        """Not listening yet: see `start`."""
+    def __init__(self, host: str, port: int, panel: Panel, *, token: bytes | None = None) -> None:
+        """Not listening yet: see `start`. `token` must be shown by whoever asks for more than health; None: nothing."""
+        self._token = token
         self._host = host
         self._port = port
         self._panel = panel
@@ -45,7 +49,9 @@ class AdminListener:
 
     async def start(self) -> None:
         """Bind and serve. OSError when the address is taken."""
-        guard = [_local_only] if _is_loopback(self._host) else []
+        guard: list[Any] = [_local_only] if _is_loopback(self._host) else []
+        if self._token is not None:
+            guard.append(_tokened(self._token))
         app = web.Application(client_max_size=1 << 16, middlewares=[*guard, _in_words])
         pages: dict[str, _Handler] = {
             "/healthz": self._healthz,
@@ -162,6 +168,30 @@ async def _local_only(request: web.Request, handler: _Handler) -> web.StreamResp
     if not _is_loopback((host or request.host).strip("[]")):
         return _json({"error": f"the admin listener is asked by addresses of this machine, not as {host[:256]!r}"}, 421)
     return await handler(request)
+
+
+def _tokened(token: bytes) -> Callable[[web.Request, _Handler], Coroutine[Any, Any, web.StreamResponse]]:
+    """Ask for the token: as a bearer token, or as the password of Basic, which browsers ask people for."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        if request.path in _OPEN or hmac.compare_digest(_shown(request), token):
+            return await handler(request)
+        response = _json({"error": "show the admin token (admin.token in the config)"}, 401)
+        response.headers["www-authenticate"] = 'Basic realm="arion-tds", charset="UTF-8"'
+        return response
+
+    return guard
+
+
+def _shown(request: web.Request) -> bytes:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip().encode("utf-8", "surrogateescape")
+    if scheme.lower() == "basic":
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(value.strip(), validate=True).partition(b":")[2]
+    return b""
 
 
 @web.middleware

@@ -116,6 +116,11 @@ class Clusters:
         for upstream in closing:
             await upstream.pool.close()
 
+    def secured(self) -> list[tuple[Cluster, ssl.SSLContext]]:
+        """The clusters that are spoken to over TLS, with their contexts: for whoever watches the files."""
+        pools = [(upstream.cluster, upstream.pool.context) for upstream in self._upstreams.values()]
+        return [(cluster, context) for cluster, context in pools if context is not None]
+
     def status(self) -> tuple[ClusterStatus, ...]:
         """Every cluster in the order of the configuration."""
         now = asyncio.get_running_loop().time()

@@ -57,7 +57,7 @@ class Pool:
     def __init__(self, cluster: Cluster, context: ssl.SSLContext | None) -> None:
         """`context` verifies https endpoints; None where there are none. Connections are opened by the first call."""
         self.cluster = cluster
-        self._context = context
+        self.context = context
         self._sni = cluster.tls.sni if cluster.tls is not None else None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -102,7 +102,7 @@ class Pool:
             connector=_Connector(
                 limit=cluster.max_connections,
                 keepalive_timeout=cluster.idle_timeout,
-                context=self._context,
+                context=self.context,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_STATIC_HEADERS,

@@ -1,6 +1,7 @@
 """The TLS context of a cluster: made once, when the cluster is configured.
 
-In: ClusterTls. Out: an SSLContext that verifies certificate and host name. Called by clusters. Reads the PEM files.
+In: ClusterTls. Out: an SSLContext that verifies certificate and host name. Called by clusters, and when the
+files were rotated. Reads the PEM files.
 """
 
 from __future__ import annotations
@@ -29,6 +30,19 @@ def context(tls: ClusterTls) -> ssl.SSLContext:
         said = f"cert_file {tls.cert_file!r} with key_file {tls.key_file!r} cannot be used: {_reason(error)}"
         raise ValueError(said) from error
     return made
+
+
+def renew(made: ssl.SSLContext, tls: ClusterTls) -> None:
+    """Read the files anew into a context that is in use: handshakes from now on go by them.
+
+    Authorities are only ever added: one that is no longer to be trusted needs a restart. Raises as `context` does, and
+    then nothing has changed.
+    """
+    context(tls)
+    if tls.ca_file is not None:
+        made.load_verify_locations(tls.ca_file)
+    if tls.cert_file is not None:
+        made.load_cert_chain(tls.cert_file, tls.key_file, password=b"")
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -20,6 +20,7 @@ from arion_tds.errors import AskError
 
 DEFAULT: Final = "http://127.0.0.1:9901"
 VARIABLE: Final = "ARION_TDS_ADMIN"
+TOKEN_VARIABLE: Final = "ARION_TDS_ADMIN_TOKEN"  # noqa: S105 - where it is, not what it is
 MAX_ANSWER: Final = 256 << 20
 """Bytes of an answer that are read."""
 
@@ -47,7 +48,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--admin",
         metavar="URL",
         default=os.environ.get(VARIABLE) or DEFAULT,
-        help=f"the gateway's admin listener (default: ${VARIABLE}, or {DEFAULT})",
+        help=f"the gateway's admin listener (default: ${VARIABLE}, or {DEFAULT}; its token: ${TOKEN_VARIABLE})",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -57,7 +58,13 @@ def get(chosen: argparse.Namespace, path: str, params: Mapping[str, Any] | None 
     address = _origin(chosen.admin)
     given = {name: value for name, value in (params or {}).items() if value is not None}
     query = urllib.parse.urlencode(given, doseq=True)
-    return _answer(_request(f"{address}{path}" + (f"?{query}" if query else "")), _PATIENCE)
+    return _answer(_request(f"{address}{path}" + (f"?{query}" if query else ""), _operator()), _PATIENCE)
+
+
+def _operator() -> dict[str, str]:
+    """What shows the admin listener that we may ask, where it wants to be shown (`admin.token`)."""
+    token = os.environ.get(TOKEN_VARIABLE)
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def post(chosen: argparse.Namespace, url: str, body: Mapping[str, Any], timeout: float = _PATIENCE) -> _Json:
@@ -112,7 +119,7 @@ def listener_options(parser: argparse.ArgumentParser) -> None:
 
 def events(chosen: argparse.Namespace, last: str = "") -> Iterator[tuple[str, str, _Json]]:
     """Number, name and data of every event until the stream ends. `last`: the number to go on after."""
-    request = _request(f"{_origin(chosen.admin)}/events", {"last-event-id": last} if last else None)
+    request = _request(f"{_origin(chosen.admin)}/events", _operator() | ({"last-event-id": last} if last else {}))
     with _open(request, _SILENCE) as response:
         number, name = last, ""
         while True:

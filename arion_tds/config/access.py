@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pathlib
 import re
-from typing import Any, Self
+import ssl
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 import pydantic
@@ -276,3 +277,47 @@ class LimitsConfig(Model):
             max_header_bytes=self.max_header_bytes,
             max_headers=self.max_headers,
         )
+
+
+class ListenerTlsConfig(Model):
+    """TLS of a listener. PEM files; when they change they are read anew, and open connections stay."""
+
+    cert_file: str
+    """The certificate and those that lead to its authority."""
+    key_file: str
+    """Its private key, without a passphrase."""
+    client_ca_file: str | None = None
+    """Authorities of client certificates; without it none is asked for."""
+    require_client_certificate: bool = True
+    """With `client_ca_file`: whether a client without a certificate is turned away."""
+    min_version: Literal["1.2", "1.3"] = "1.2"
+    """Of TLS."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(path for path in (self.cert_file, self.key_file, self.client_ca_file) if path is not None)
+
+    def context(self) -> ssl.SSLContext:
+        """Read the files. ValueError names the one that cannot be used."""
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.minimum_version = ssl.TLSVersion.TLSv1_3 if self.min_version == "1.3" else ssl.TLSVersion.TLSv1_2
+        made.set_alpn_protocols(["http/1.1"])
+        try:
+            # Without a password of its own OpenSSL would ask for one on the terminal.
+            made.load_cert_chain(self.cert_file, self.key_file, password=b"")
+        except (OSError, ValueError) as error:
+            msg = f"cert_file {self.cert_file!r} with key_file {self.key_file!r} cannot be used: {_why(error)}"
+            raise ValueError(msg) from error
+        if self.client_ca_file is not None:
+            try:
+                made.load_verify_locations(self.client_ca_file)
+            except (OSError, ValueError) as error:
+                msg = f"client_ca_file {self.client_ca_file!r} cannot be used: {_why(error)}"
+                raise ValueError(msg) from error
+            made.verify_mode = ssl.CERT_REQUIRED if self.require_client_certificate else ssl.CERT_OPTIONAL
+        return made
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

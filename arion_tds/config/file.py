@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pydantic
 from pydantic import Field
@@ -17,7 +17,7 @@ from arion_tds.backends.mcp.address import parse as parse_addresses
 from arion_tds.backends.mcp.pool import UpstreamsSettings
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
-from arion_tds.config.access import JwtConfig, LimitsConfig
+from arion_tds.config.access import JwtConfig, LimitsConfig, ListenerTlsConfig
 from arion_tds.config.lifetime import CacheConfig, ReloadConfig
 from arion_tds.config.values import Address, Model, Pause, Seconds, Secret
 from arion_tds.errors import ConfigError
@@ -27,6 +27,9 @@ from arion_tds.model.server import McpServer
 from arion_tds.openapi.limits import Limits as OpenApiLimits
 from arion_tds.openapi.limits import Output
 
+
+MIN_TOKEN: Final = 16
+"""Bytes of an admin token, at least."""
 
 class NodeConfig(Model):
     """Who we are to the control plane; `cluster` is the fleet."""
@@ -83,6 +86,27 @@ class AdminConfig(Model):
     address: Address = "127.0.0.1:9901"
     """Where the operator's pages are; loopback unless told otherwise."""
 
+    token: Secret | None = None
+    """Must be shown for every page but /healthz and /readyz: as a bearer token, or as the password of Basic."""
+
+    def secret(self) -> bytes | None:
+        """The token. ConfigError when it cannot be read, or is so short that it can be guessed."""
+        if self.token is None:
+            return None
+        try:
+            found = self.token.read()
+        except (OSError, KeyError) as error:
+            raise ConfigError([f"admin.token cannot be read: {error}"]) from error
+        if len(found) < MIN_TOKEN:
+            raise ConfigError([f"admin.token is shorter than {MIN_TOKEN} bytes: use a random one"])
+        return found
+
+
+class RotationConfig(Model):
+    """Certificates, keys and key sets that are replaced while the gateway runs."""
+
+    interval: Seconds = 5.0
+    """Their files are looked at this often."""
 
 class SessionsConfig(Model):
     """Session ids are signed; replicas that share the key accept each other's. Without a key: random at start."""
@@ -163,6 +187,8 @@ class ListenerConfig(Model):
     """Tokens that callers show; without it nobody is known."""
     limits: LimitsConfig = LimitsConfig()
     drain_timeout: Seconds = 10.0
+    tls: ListenerTlsConfig | None = None
+    """Plain text when unset."""
     """Calls under way get this long when the listener stops."""
 
 
@@ -354,6 +380,7 @@ class FileConfig(Model):
     admin: AdminConfig = AdminConfig()
     sessions: SessionsConfig = SessionsConfig()
     listeners: tuple[ListenerConfig, ...] = Field(min_length=1)
+    rotation: RotationConfig = RotationConfig()
     """At least one."""
     clusters: tuple[ClusterConfig, ...] = ()
     data_sources: DataSourcesConfig = DataSourcesConfig()

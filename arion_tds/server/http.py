@@ -7,7 +7,11 @@ up to a deadline. Called by app.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
+from collections.abc import Sequence
+from typing import Any
 
 from aiohttp import web
 
@@ -42,7 +46,7 @@ class HttpListener:
         self._limits = ConnectionSettings() if limits is None else limits
         self._gate = Gate(self._limits, front.refused)
         self._http: Server | None = None
-        self._sockets: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []  # one, or after `renew` one for each socket
 
     @property
     def connections(self) -> int:
@@ -51,18 +55,51 @@ class HttpListener:
 
     async def start(self) -> tuple[str, int]:
         """Bind and serve. Returns the address that was taken; OSError when it cannot be."""
-        self._http = Server(self._serve, self._gate, self._limits)
-        self._sockets = await asyncio.get_running_loop().create_server(
-            self._http,
-            self._host,
-            self._port,
-            reuse_port=self._reuse_port or None,
+        address = await self.bind()
+        await self.serve()
+        return address
+
+    async def bind(self, taken: Sequence[socket.socket] = ()) -> tuple[str, int]:
+        """Take the address, without taking connections; `taken`: sockets of another listener, in place of new ones."""
+        http = self._http = Server(self._serve, self._gate, self._limits)
+        if taken:
+            self._servers = [await self._listen(http, sock=one) for one in taken]
+        else:
+            reuse = self._reuse_port or None
+            self._servers = [await self._listen(http, host=self._host, port=self._port, reuse_port=reuse)]
+        address = self._servers[0].sockets[0].getsockname()
+        return address[0], address[1]
+
+    async def serve(self) -> None:
+        """Take connections."""
+        for server in self._servers:
+            await server.start_serving()
+
+    def duplicate(self) -> list[socket.socket]:
+        """Our sockets under other descriptors: whoever waits to be taken goes on waiting in the same queue."""
+        return [socket.socket(fileno=os.dup(one.fileno())) for server in self._servers for one in server.sockets]
+
+    async def renew(self, tls: ssl.SSLContext) -> None:
+        """Shake hands with this context from now on. Connections that are open stay as they are; none is refused."""
+        http = self._http
+        if http is None or self._tls is None:
+            return
+        self._tls = tls
+        same, old = self.duplicate(), self._servers
+        for server in old:
+            server.close()
+        self._servers = [await self._listen(http, sock=one) for one in same]
+        await self.serve()
+
+    async def _listen(self, http: Server, **where: Any) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
+            http,
             ssl=self._tls,
             ssl_handshake_timeout=None if self._tls is None else self._limits.header_timeout,
             backlog=self._backlog,
+            start_serving=False,
+            **where,
         )
-        address = self._sockets.sockets[0].getsockname()
-        return address[0], address[1]
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
@@ -76,9 +113,10 @@ class HttpListener:
 
     async def stop(self, deadline: float) -> None:
         """Take no new connections, end streams, let calls finish for `deadline` seconds, then cancel them."""
-        if self._sockets is None or self._http is None:
+        if self._http is None:
             return
-        self._sockets.close()
+        for server in self._servers:
+            server.close()
         await self._front.close()
         self._http.pre_shutdown()
         # Waits that long for running requests, as long again for their connections, then cancels.

@@ -7,7 +7,7 @@ Called by xds.stream. The resources' own payloads are carried as bytes; decode r
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 import grpc
@@ -35,7 +35,8 @@ class AdsSettings:
     without an answer, so that a frozen control plane is noticed in seconds. Servers that do not permit pings this often
     (gRPC's default is one in 300 s) end the stream with `too_many_pings`: it is then opened again, once, with
     300 s between pings, and stays so for the life of the client.
-    `max_unanswered`: responses in hand before reading stops. `credentials` None: plain text.
+    `max_unanswered`: responses in hand before reading stops. `credentials` are asked for at each connection, since
+    their files may be rotated; None: plain text. `server_name` is asked for and verified instead of the host.
     """
 
     address: str
@@ -50,7 +51,8 @@ class AdsSettings:
     backoff_base: float = 1.0
     backoff_max: float = 30.0
     max_unanswered: int = 16
-    credentials: grpc.ChannelCredentials | None = None
+    server_name: str | None = None
+    credentials: Callable[[], grpc.ChannelCredentials] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,10 +85,12 @@ def options(settings: AdsSettings, keepalive_time: float) -> list[tuple[str, int
 
 def channel(settings: AdsSettings, keepalive_time: float) -> grpc.aio.Channel:
     """A new channel; nothing is shared with earlier ones, so that no old backoff delays it."""
-    arguments = options(settings, keepalive_time)
+    arguments: list[tuple[str, int | str]] = [*options(settings, keepalive_time)]
     if settings.credentials is None:
         return grpc.aio.insecure_channel(settings.address, arguments)
-    return grpc.aio.secure_channel(settings.address, settings.credentials, arguments)
+    if settings.server_name is not None:
+        arguments.append(("grpc.ssl_target_name_override", settings.server_name))
+    return grpc.aio.secure_channel(settings.address, settings.credentials(), arguments)
 
 
 def pings_refused(error: grpc.aio.AioRpcError) -> bool:

@@ -21,6 +21,7 @@ from arion_tds.backends.mcp.stdio import StdioLine, StdioServer
 from arion_tds.backends.mcp.streamable import HttpLine
 from arion_tds.backends.mcp.watch import Watch
 from arion_tds.model.backend import McpBackend
+from arion_tds.model.cluster import ClusterTls
 from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed
 
@@ -37,6 +38,10 @@ class UpstreamsSettings:
     processes: Mapping[str, StdioServer] = dataclasses.field(default_factory=dict)
     addresses: AddressPolicy = DEFAULT_ADDRESSES
     max_servers: int = 1024
+
+    def of(self, url: str) -> tuple[UpstreamSettings, StdioServer | None]:
+        """What holds for one server."""
+        return self.servers.get(url, self.default), self.processes.get(url)
 
 
 class _Watched:
@@ -64,7 +69,7 @@ class Upstreams:
         self._watched: dict[str, _Watched] = {}
         self._upstreams: dict[str, Upstream] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._tls: dict[tuple[str | None, ...], ssl.SSLContext] = {}
+        self._tls: dict[tuple[str | None, str | None, str | None], ssl.SSLContext] = {}
 
     def get(self, url: str) -> Upstream | CallFailure:
         """The server of that URL; made now if it is new. A failure: there are `max_servers` already, none idle."""
@@ -111,6 +116,13 @@ class Upstreams:
             self._tls[files] = found
         return found
 
+    def secured(self) -> list[tuple[ClusterTls, ssl.SSLContext]]:
+        """The TLS contexts in use and the files of each: for whoever watches the files."""
+        return [
+            (ClusterTls(ca_file=ca, cert_file=cert, key_file=key), context)
+            for (ca, cert, key), context in self._tls.items()
+        ]
+
     async def call(
         self, backend: McpBackend, arguments: bytes, context: CallContext, limits: Limits, *, idempotent: bool
     ) -> CallResult | RpcError:
@@ -149,10 +161,15 @@ class Upstreams:
 
     def _unwatch(self, url: str) -> None:
         watched = self._watched.pop(url, None)
-        if watched is not None and watched.task is not None:
-            watched.task.cancel()
-            self._closing.add(watched.task)
-            watched.task.add_done_callback(self._closing.discard)
+        if watched is not None:
+            self._end(watched)
+
+    def _end(self, watched: _Watched) -> None:
+        task, watched.task = watched.task, None
+        if task is not None:
+            task.cancel()
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     def keep(self, urls: Collection[str]) -> None:
         """Let go of every server that is not among `urls` (those of the tools and servers now in the catalog)."""
@@ -164,9 +181,32 @@ class Upstreams:
         if url in self._upstreams and url not in self._watched:
             self._let_go(url)
 
+    def replace(self, settings: UpstreamsSettings) -> UpstreamsSettings:
+        """Take new settings; the old ones. Servers whose settings differ are spoken to anew; calls under way end first.
+
+        Who watches such a server goes on watching it.
+        """
+        old, self._settings = self._settings, settings
+        for url, upstream in list(self._upstreams.items()):
+            if old.of(url) == settings.of(url) and old.addresses == settings.addresses:
+                continue
+            del self._upstreams[url]
+            self._retire(upstream)
+            watched = self._watched.get(url)
+            if watched is None:
+                continue
+            self._end(watched)
+            again = self.get(url)
+            if isinstance(again, Upstream):
+                watched.task = asyncio.get_running_loop().create_task(Watch(again, watched.tell, self._rng).run())
+                watched.tell()  # what it lists now may be something else
+        return old
+
     def _let_go(self, url: str) -> None:
         self._unwatch(url)
-        gone = self._upstreams.pop(url)
+        self._retire(self._upstreams.pop(url))
+
+    def _retire(self, gone: Upstream) -> None:
         task = asyncio.get_running_loop().create_task(gone.retire())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

@@ -131,7 +131,7 @@ def certificate() -> tuple[bytes, bytes]:
 async def test_with_credentials_the_stream_is_tls(start: Start) -> None:
     key, cert = certificate()
     async with Server(credentials=grpc.ssl_server_credentials([(key, cert)])) as server:
-        client = start(address=server.address, credentials=grpc.ssl_channel_credentials(cert))
+        client = start(address=server.address, credentials=lambda: grpc.ssl_channel_credentials(cert))
         await (await server.greeted()).answers_all()
         assert client.is_ready
 
@@ -140,7 +140,8 @@ async def test_a_certificate_that_is_not_trusted_is_an_error_that_says_so(start:
     key, cert = certificate()
     async with Server(credentials=grpc.ssl_server_credentials([(key, cert)])) as server:
         ear = Ear()
-        client = start(address=server.address, observer=ear, credentials=grpc.ssl_channel_credentials(certificate()[1]))
+        other = grpc.ssl_channel_credentials(certificate()[1])
+        client = start(address=server.address, observer=ear, credentials=lambda: other)
         await ear.until("disconnected")
         assert "CERTIFICATE_VERIFY_FAILED" in client.status().last_error
 
