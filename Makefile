@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast demo conformance proto docs clean
+.PHONY: check test fast demo conformance conformance-upstream proto docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ demo: $(READY)
 
 conformance: $(READY)
 	suite=$$($(BIN)/python scripts/node_packages.py conformance) && $(BIN)/python -m conformance.run "$$suite" $(WRITE)
+
+# The suite behind the gateway: all fixture tools in one MCP server, and the gateway as the suite's client.
+conformance-upstream: $(READY)
+	suite=$$($(BIN)/python scripts/node_packages.py conformance) && $(BIN)/python -m conformance.upstream "$$suite"
 
 proto: $(READY)
 	$(BIN)/python scripts/gen_proto.py

@@ -25,6 +25,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 
 import yaml
 
@@ -37,6 +38,7 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 DOCUMENTED = (50051, 50052, 9901, 8080, 4001, 4002)
 """Ports as the files here write them: control plane, its HTTP, admin, listener, REST service, MCP server."""
 
+NAMESPACES = frozenset({"rest", "server"})
 START_SECONDS = 60
 SUITE_SECONDS = 180
 
@@ -172,14 +174,14 @@ def listens(address: str) -> bool:
     return True
 
 
-def ready(admin: str) -> bool:
-    """Whether the gateway is ready and serves both namespaces."""
+def ready(admin: str, namespaces: AbstractSet[str] = NAMESPACES) -> bool:
+    """Whether the gateway is ready and serves exactly these namespaces."""
     try:
         with urllib.request.urlopen(f"http://{admin}/config_dump", timeout=1) as response:
             state = json.load(response)
     except (urllib.error.URLError, OSError):
         return False
-    return bool(state["ready"]) and set(state["scopes"][0]["namespaces"]) == {"rest", "server"}
+    return bool(state["ready"]) and set(state["scopes"][0]["namespaces"]) == namespaces
 
 
 def with_ports(text: str, ports: dict[int, int]) -> str:

@@ -64,7 +64,7 @@ class Modern:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Again:
-    """A modern server that named another version: ask again with it."""
+    """A modern server that refused and named a version: ask again with it, once."""
 
     version: str
 
@@ -137,7 +137,7 @@ def _judge_error(status: int, raw: msgspec.Raw, offered: str) -> Verdict:
     if isinstance(error, str) or not is_modern(status, error.code):
         return Legacy()
     if error.code == UNSUPPORTED_VERSION:
-        return supported(error.data, offered)
+        return supported(error.data)
     # It refused this one request in modern words: modern, but let a later refusal change the verdict.
     return Modern(offered, certain=False)
 
@@ -149,14 +149,15 @@ def is_modern(status: int, code: int) -> bool:
     return (status == 404 and code == -32601) or (status == 400 and code == -32602)
 
 
-def supported(data: bytes | None, offered: str) -> Verdict:
+def supported(data: bytes | None) -> Verdict:
     """What -32022 and its `data.supported` lead to."""
     try:
         versions = msgspec.json.decode(data or b"", type=_Supported).supported
     except wire.BAD_JSON:
         return Legacy()
     shared = [version for version in MODERN_VERSIONS if version in versions]
-    if shared and shared[0] != offered:
+    if shared:
+        # Also when it is the one that was offered: among replicas that are being replaced, the next answer may fit.
         return Again(shared[0])
     if any(version in HANDSHAKE_VERSIONS for version in versions):
         return Legacy()

@@ -48,6 +48,8 @@ async def _agree(line: Line, number: int, probe_seconds: float, *, probe: bool) 
             )
         if isinstance(verdict, era.Incompatible):
             raise malformed(line.name, f"no common protocol version: {verdict.why}")
+        if isinstance(verdict, era.Again):
+            raise malformed(line.name, f"a refusal of {verdict.version}, which it says that it speaks")
     return await _initialize(line, number)
 
 

@@ -54,6 +54,7 @@ def test_the_probes_answer_gives_the_verdict(status: int, message: wire.Message 
 
 def test_a_server_that_names_its_version_is_asked_again_with_it() -> None:
     assert era.judge(400, error(-32022, {"supported": [NOW]}), "2027-01-01") == Again(NOW)
+    assert era.judge(400, error(-32022, {"supported": ["2027-01-01", NOW]}), NOW) == Again(NOW)
 
 
 def test_a_server_without_a_common_version_is_incompatible_and_says_what_it_speaks() -> None:

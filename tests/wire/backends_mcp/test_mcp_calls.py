@@ -125,6 +125,24 @@ async def test_a_modern_server_that_names_its_version_is_not_taken_for_an_old_on
     assert modern.methods() == ["server/discover"]
 
 
+@pytest.mark.parametrize("refusals", [1, 2])
+async def test_a_server_that_refuses_the_version_that_it_speaks_is_asked_once_more(
+    modern: Scripted, connect: Connect, refusals: int
+) -> None:
+    async def refuse(asked: Asked) -> Reply:
+        if len(modern.asked) >= refusals:
+            del modern.on["server/discover"]
+        version = asked.headers["mcp-protocol-version"]
+        return asked.error(-32022, "Unsupported", {"supported": [version], "requested": version}, status=400)
+
+    modern.on["server/discover"] = refuse
+    result = await connect(modern).call("echo", b"{}", CONTEXT, LIMITS, idempotent=False)
+    assert isinstance(result, CallResult)
+    assert result.is_error is (refusals == 2)
+    if result.is_error:
+        assert b"which it says that it speaks" in result.content
+
+
 async def test_a_modern_server_without_discover_is_still_modern(modern: Scripted, connect: Connect) -> None:
     async def unknown(asked: Asked) -> Reply:
         return asked.error(-32601, "Method not found", status=404)
