@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast demo conformance conformance-upstream proto docs clean
+.PHONY: check test fast demo conformance conformance-upstream proto docs search-eval clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,9 @@ conformance-upstream: $(READY)
 
 proto: $(READY)
 	$(BIN)/python scripts/gen_proto.py
+
+search-eval: $(READY)
+	$(BIN)/python -m benchmarks.search_eval
 
 docs: $(READY)
 	$(BIN)/python scripts/gen_docs.py

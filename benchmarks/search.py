@@ -1,6 +1,6 @@
 """What search costs: CPU time (not wall) of indexing, changing and asking catalogs of 10,000 and 50,000 tools.
 
-`python benchmarks/search.py [FOLDER] [--sizes 10000,50000]`. Prints one line of JSON; times in milliseconds unless
+`python -m benchmarks.search [FOLDER] [--sizes 10000,50000]`. Prints one line of JSON; times in milliseconds unless
 the name says otherwise. With the labelled sets in FOLDER the catalogs are their texts recombined, else invented.
 """
 
@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from search_data import DEFAULT_FOLDER, catalog
 
 from arion_tds.model.tool import Tool
 from arion_tds.search import tokenize
 from arion_tds.search.index import SearchIndex
 from arion_tds.search.query import search
 from arion_tds.search.vectors import Vectors
+from benchmarks.search_data import DEFAULT_FOLDER, catalog
 
 Figures = dict[str, float]
 

@@ -1,22 +1,24 @@
 """Catalogs and labelled queries for the search benchmarks.
 
-In: a folder of sets (`<set>/tools.jsonl`, `<set>/queries.dev.jsonl`), or nothing. Out: `Tool`s and queries.
+In: a folder of sets (`<set>/tools.jsonl`, `<set>/queries.dev.jsonl`, gzipped or not), or nothing. Out: tools, queries.
 Without the folder, catalogs are made of invented words with a natural (Zipf) distribution. Always the same for a seed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import itertools
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 from arion_tds import schema
 from arion_tds.model.backend import McpBackend
 from arion_tds.model.tool import Tool
 
-DEFAULT_FOLDER = Path(__file__).resolve().parents[1].parent / "shared" / "search-eval"
+DEFAULT_FOLDER = Path(__file__).resolve().parent / "search-eval"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,16 +49,22 @@ def tool(namespace: str, name: str, description: str, input_schema: dict[str, ob
 
 
 def labelled(folder: Path) -> list[Labelled]:
-    return [_read(inner) for inner in sorted(folder.glob("*")) if (inner / "tools.jsonl").is_file()]
+    return [_read(inner) for inner in sorted(folder.glob("*")) if any(inner.glob("tools.jsonl*"))]
 
 
 def _read(inner: Path) -> Labelled:
-    rows = [json.loads(line) for line in (inner / "tools.jsonl").open(encoding="utf-8")]
+    rows = _lines(inner, "tools.jsonl")
     tools = {
         row["id"]: tool(row["namespace"], row["name"], row["description"], row.get("input_schema", {})) for row in rows
     }
-    queries = [json.loads(line) for line in (inner / "queries.dev.jsonl").open(encoding="utf-8")]
+    queries = _lines(inner, "queries.dev.jsonl")
     return Labelled(inner.name, tools, [Query(row["query"], frozenset(row["relevant"])) for row in queries])
+
+
+def _lines(inner: Path, name: str) -> list[Any]:
+    packed = inner / f"{name}.gz"
+    text = gzip.decompress(packed.read_bytes()) if packed.is_file() else (inner / name).read_bytes()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def catalog(count: int, folder: Path, seed: int = 7) -> tuple[dict[str, Tool], list[str]]:

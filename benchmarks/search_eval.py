@@ -1,6 +1,7 @@
 """How well search finds tools: recall and nDCG on labelled queries, beside plainer BM25.
 
-`python benchmarks/search_eval.py [FOLDER] [--queries N]`. Prints a table and a last line of JSON.
+`python -m benchmarks.search_eval [FOLDER] [--queries N] [--embeddings URL --model NAME --dimensions N]`. Prints a table
+and a last line of JSON. With an OpenAI-compatible endpoint, also the words fused with its vectors.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import math
 import random
 import re
 import sys
+import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from search_data import DEFAULT_FOLDER, Labelled, Query, labelled
-
+from arion_tds.model.gateway import Embeddings
 from arion_tds.model.tool import Tool
-from arion_tds.search import tokenize
+from arion_tds.search import remote, tokenize
 from arion_tds.search.index import SearchIndex
-from arion_tds.search.query import search
+from arion_tds.search.query import FUSED, search
 from arion_tds.search.tokenize import Document
+from arion_tds.search.vectors import Vector, Vectors
+from benchmarks.search_data import DEFAULT_FOLDER, Labelled, Query, labelled
 
 Ranker = Callable[[str], list[str]]
 MEASURES = ("R@1", "R@5", "R@10", "nDCG@10")
@@ -32,6 +35,48 @@ def ours(inner: Labelled) -> Ranker:
     for key, tool in inner.tools.items():
         index.add(key, tool.namespace, tokenize.document(tool))
     return lambda text: [key for key, _ in search(index, text, limit=10).items]
+
+
+def fused(endpoint: Endpoint) -> Callable[[Labelled], Ranker]:
+    """As a gateway with `search.embeddings` ranks once every tool has its vector."""
+
+    def make(inner: Labelled) -> Ranker:
+        index, known = SearchIndex(), Vectors(endpoint.settings.dimensions)
+        for key, tool in inner.tools.items():
+            index.add(key, tool.namespace, tokenize.document(tool))
+        texts = [remote.text(tool) for tool in inner.tools.values()]
+        for key, vector in zip(inner.tools, endpoint.vectors(texts), strict=True):
+            known.add(key, vector)
+
+        def rank(text: str) -> list[str]:
+            dense = known.nearest(endpoint.vectors([remote.query(text)])[0], FUSED)
+            return [key for key, _ in search(index, text, limit=10, dense=dense).items]
+
+        return rank
+
+    return make
+
+
+class Endpoint:
+    """An embedding endpoint; every text is asked for once."""
+
+    def __init__(self, url: str, settings: Embeddings) -> None:
+        self.url = url
+        self.settings = settings
+        self._known: dict[str, Vector] = {}
+
+    def vectors(self, texts: list[str]) -> list[Vector]:
+        missing = list(dict.fromkeys(text for text in texts if text not in self._known))
+        for at in range(0, len(missing), self.settings.max_batch_size):
+            batch = missing[at : at + self.settings.max_batch_size]
+            body = remote.body(self.settings, batch, dimensions=False)
+            request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as response:
+                found = remote.read(response.read(), len(batch), self.settings.dimensions)
+            if isinstance(found, str):
+                sys.exit(f"{self.url}: {found}")
+            self._known |= zip(batch, found, strict=True)
+        return [self._known[text] for text in texts]
 
 
 def plain(tool: Tool) -> list[str]:
@@ -104,6 +149,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("folder", nargs="?", type=Path, default=DEFAULT_FOLDER)
     arguments.add_argument("--queries", type=int, default=None, help="only the first N of each set")
+    arguments.add_argument("--embeddings", metavar="URL", help="an OpenAI-compatible endpoint: its vectors are fused")
+    arguments.add_argument("--model", default="default")
+    arguments.add_argument("--dimensions", type=int, default=384)
     chosen = arguments.parse_args()
     sets = labelled(chosen.folder) if chosen.folder.is_dir() else []
     if not sets:
@@ -116,6 +164,9 @@ def main() -> None:
         "arion-tds": (ours, False),
         "arion-tds, typos": (ours, True),
     }
+    if chosen.embeddings is not None:
+        settings = Embeddings(cluster="", model_id=chosen.model, dimensions=chosen.dimensions)
+        rankers["arion-tds, fused"] = (fused(Endpoint(chosen.embeddings, settings)), False)
     means = {}
     print(f"{'':18}{'set':18}" + "".join(f"{name:>9}" for name in MEASURES))
     for title, (make, damaged) in rankers.items():
