@@ -1,4 +1,4 @@
-"""`make demo`: the example control plane, a sample REST service and a gateway with two tenants, until Ctrl-C.
+"""`make demo`: the example control plane, a sample REST service and a gateway with three tenants, until Ctrl-C.
 
 The catalog is copied to `.demo/catalog`, so that its files can be edited and deleted while everything runs.
 """
@@ -30,6 +30,11 @@ The gateway is ready. In another terminal:
     -d '{{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
          "params": {{"name": "weather.get_forecast", "arguments": {{"city": "Osaka"}}}}}}'
 
+  # tenant C is in code mode: one program instead of many calls
+  curl -s http://127.0.0.1:8082/mcp -H 'content-type: application/json' \\
+    -d '{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": "execute", "arguments": {{"code":
+         "await Promise.all([`Osaka`, `Lima`].map((city) => tools.weather.get_forecast({{city, days: 1}})))"}}}}}}'
+
   # take it away: it is gone on tenant A within a second; tenant B (port 8081) never had it
   rm {catalog}/tenant-a-weather.get_forecast.yaml
 
@@ -37,7 +42,7 @@ The gateway is ready. In another terminal:
   curl -s http://127.0.0.1:9901/config_dump
   curl -s http://127.0.0.1:9901/problems
 
-MCP clients connect to http://127.0.0.1:8080/mcp and http://127.0.0.1:8081/mcp. Ctrl-C ends it all.
+MCP clients connect to http://127.0.0.1:8080/mcp, http://127.0.0.1:8081/mcp and http://127.0.0.1:8082/mcp. Ctrl-C ends it all.
 """
 
 

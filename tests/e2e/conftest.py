@@ -17,7 +17,7 @@ from control_plane_example.mock import MockControlPlane
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
     """What `make demo` runs, started but not yet ready."""
-    documented = (50051, 50052, 4001, 8080, 8081, 9901)
+    documented = (50051, 50052, 4001, 8080, 8081, 8082, 9901)
     made = Demo(tmp_path, dict(zip(documented, free_ports(len(documented)), strict=True)))
     made.start_all()
     yield made

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, ("make", "curl", "sh"))), reason="needs make, curl and a shell"),
 ]
 
-DOCUMENTED = (50051, 50052, 4001, 8080, 8081, 9901)
+DOCUMENTED = (50051, 50052, 4001, 8080, 8081, 8082, 9901)
 
 
 class Reader:
@@ -118,9 +118,11 @@ async def test_make_demo_runs_and_every_command_that_it_prints_works(reader: Rea
 
     process = reader.background(demo)
     printed = (await reader.says(process, "Ctrl-C ends it all.")).partition("In another terminal:")[2]
-    search, call, take_away, look = re.findall(r"^  # .*\n((?:  .*\n)+)", printed, re.MULTILINE)
+    search, call, program, take_away, look = re.findall(r"^  # .*\n((?:  .*\n)+)", printed, re.MULTILINE)
     assert json.loads(reader.type(search))["tools"][0]["name"] == "weather.get_forecast"
     assert json.loads(reader.type(call))["result"]["structuredContent"]["city"] == "Osaka"
+    found = json.loads(reader.type(program))["result"]["structuredContent"]["result"]
+    assert [one["city"] for one in found] == ["Osaka", "Lima"]
     reader.type(take_away)
 
     async def gone() -> None:
@@ -128,7 +130,7 @@ async def test_make_demo_runs_and_every_command_that_it_prints_works(reader: Rea
 
     await eventually(gone, timeout=5)
     dump, problems = several(reader.type(look))
-    assert [scope["scope"] for scope in dump["scopes"]] == ["tenant-a-mcp/main", "tenant-b-mcp/main"]
+    assert [scope["scope"] for scope in dump["scopes"]] == [f"tenant-{name}-mcp/main" for name in "abc"]
     assert problems["problems"] == []
 
     os.killpg(process.child.pid, signal.SIGINT)  # as a terminal does at Ctrl-C

@@ -175,4 +175,7 @@ def test_the_demo_catalog_is_sound() -> None:
         "tenant-a-mcp/main/weather.list_alerts",
         "tenant-a-mcp/main/weather.submit_observation",
         "tenant-b-mcp/main/climate.get_monthly_normals",
+        "tenant-c-mcp/main/weather.get_current",
+        "tenant-c-mcp/main/weather.get_forecast",
+        "tenant-c-mcp/main/weather.list_alerts",
     ]
