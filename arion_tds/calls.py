@@ -16,7 +16,7 @@ from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.discovery import is_idempotent
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.backends.rest import RestCaller
-from arion_tds.metrics import Metrics
+from arion_tds.metrics import Metrics, ToolCalls
 from arion_tds.model.backend import McpBackend, OperationBackend, RestBackend
 from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.gateway import Gateway
@@ -55,6 +55,7 @@ class Calls:
         self._upstreams = backends.upstreams
         self._rest = RestCaller(backends.clusters)
         self._clock = clock
+        self._by_tool = ToolCalls(metrics.tool_calls, listener, metrics.tool_limit)
         self._seconds = {name: metrics.call_seconds.labels(listener, name) for name in _NAMES.values()}
         self._outcomes = {
             (name, outcome): metrics.calls.labels(listener, name, outcome)
@@ -70,7 +71,9 @@ class Calls:
         started = self._clock()
         result = await self._dispatch(entry.tool, arguments, context)
         backend = _NAMES[type(entry.tool.backend)]
-        self._outcomes[backend, _outcome(result)].inc()
+        outcome = _outcome(result)
+        self._outcomes[backend, outcome].inc()
+        self._by_tool.count(entry.tool.qualified, good=outcome == "ok")
         self._seconds[backend].observe(self._clock() - started)
         return result
 

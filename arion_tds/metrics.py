@@ -8,19 +8,89 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _LATENCY: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
+OTHER: Final = "other"
+"""The tool label of all calls whose tool has no line of its own."""
+
+
+class ToolCalls:
+    """One listener's calls by tool: the first `limit` tools that are called have lines of their own, the rest share.
+
+    A counter cannot change its name while it counts, so the line is given once; what is called at all is called early.
+    """
+
+    __slots__ = ("_counter", "_limit", "_lines", "_listener", "_tools")
+
+    def __init__(self, counter: Counter, listener: str, limit: int) -> None:
+        """`counter` with the labels listener, tool, outcome."""
+        self._counter = counter
+        self._listener = listener
+        self._tools: dict[str, None] = {}
+        self._lines: dict[tuple[str, bool], Counter] = {}
+        self._limit = limit
+
+    def count(self, tool: str, *, good: bool) -> None:
+        """Count a call of the tool (its qualified name)."""
+        line = self._lines.get((tool, good))
+        if line is None:
+            line = self._line(tool, good=good)
+        line.inc()
+
+    def _line(self, tool: str, *, good: bool) -> Counter:
+        if tool not in self._tools and tool != OTHER:
+            if len(self._tools) >= self._limit:
+                return self._line(OTHER, good=good)
+            self._tools[tool] = None
+        found = self._lines.get((tool, good))
+        if found is None:
+            found = self._lines[tool, good] = self._counter.labels(self._listener, tool, "ok" if good else "error")
+        return found
+
+
 class Metrics:
     """The process's metrics. Counters are labelled children of the attributes below."""
 
-    def __init__(self) -> None:
-        """A registry of its own, so that two gateways in one process do not meet."""
+    def __init__(self, tool_limit: int = 100) -> None:
+        """A registry of its own, so that two gateways in one process do not meet. `tool_limit`: see `ToolCalls`."""
         self.registry = CollectorRegistry()
+        self.tool_limit = tool_limit
         r = self.registry
+        ProcessCollector(registry=r)
+        self.ready = Gauge("arion_tds_ready", "1 once the gateway is ready", registry=r)
+        self.tool_calls = Counter(
+            "arion_tds_tool_calls",
+            "Tool calls by tool; `other` are those of tools without a line of their own (metrics.tools)",
+            ["listener", "tool", "outcome"],
+            registry=r,
+        )
+        self.request_seconds = Histogram(
+            "arion_tds_request_seconds",
+            "Seconds from a request's message to the end of its answer",
+            ["listener", "method"],
+            buckets=_LATENCY,
+            registry=r,
+        )
+        self.rejections = Counter(
+            "arion_tds_rejections", "Rejected resources by class of reason", ["type", "reason"], registry=r
+        )
+        self.sessions = Counter("arion_tds_sessions", "Sessions issued to handshake clients", registry=r)
+        self.cluster_endpoints = Gauge(
+            "arion_tds_cluster_endpoints", "Endpoints of a cluster by state", ["cluster", "state"], registry=r
+        )
+        self.cluster_active = Gauge(
+            "arion_tds_cluster_active", "Requests of a cluster under way", ["cluster"], registry=r
+        )
+        self.cluster_events = Counter(
+            "arion_tds_cluster_events", "Calls, retries and overflows of a cluster", ["cluster", "event"], registry=r
+        )
+        self.access_log_dropped = Counter(
+            "arion_tds_access_log_dropped", "Lines of the access log that were not written", registry=r
+        )
         self.calls = Counter("arion_tds_calls", "Tool calls by outcome", ["listener", "backend", "outcome"], registry=r)
         self.call_seconds = Histogram(
             "arion_tds_call_seconds",

@@ -19,6 +19,7 @@ from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.config.access import JwtConfig, LimitsConfig, ListenerTlsConfig
 from arion_tds.config.lifetime import CacheConfig, ReloadConfig
+from arion_tds.config.observing import AccessLogConfig, MetricsConfig
 from arion_tds.config.values import Address, Model, Pause, Seconds, Secret
 from arion_tds.errors import ConfigError
 from arion_tds.model.cluster import Cluster, ClusterTls
@@ -387,6 +388,9 @@ class FileConfig(Model):
     openapi: OpenApiConfig = OpenApiConfig()
     mcp_servers: McpServersConfig = McpServersConfig()
     log: LogConfig = LogConfig()
+    access_log: AccessLogConfig | None = None
+    """None is written when unset."""
+    metrics: MetricsConfig = MetricsConfig()
     cache: CacheConfig | None = None
     """Without it a restarted gateway serves nothing until its control plane answers."""
     reload: ReloadConfig = ReloadConfig()

@@ -15,7 +15,7 @@ from aiohttp import web
 from arion_tds.model.caller import Caller
 from arion_tds.model.context import CallContext
 from arion_tds.model.result import CallResult, RpcError
-from arion_tds.server import eras, exchange, jsonrpc, param_headers, render, trace
+from arion_tds.server import eras, exchange, jsonrpc, noting, param_headers, render, trace
 from arion_tds.server.answering import Answering
 from arion_tds.server.guard import Accepts
 from arion_tds.server.jsonrpc import Params, Request
@@ -80,6 +80,7 @@ class CallRunner:
         """Answer a tools/call. Cancelled when the client goes away, and the call with it."""
         call = self._methods.call(view, asked.message.params, asked.caller.allows)
         if isinstance(call, RpcError):
+            asked.http[noting.TOOL], asked.http[noting.OUTCOME] = _asked_name(asked), "rpc_error"
             return asked.error(call)
         mirrored = exchange.mirrored(asked.http) if asked.modern else ()
         if asked.modern and not isinstance(call.target, ExtraTool):
@@ -93,6 +94,7 @@ class CallRunner:
             log = asked.modern and asked.meta is not None and eras.LOG_LEVEL_KEY in asked.meta
             answering = Answering(asked.http, self._settings, (token is not None, log), self._observer.dropped)
         headers, random = asked.http.headers, self._random(trace.RANDOM_BYTES)
+        asked.http[noting.TOOL] = _asked_name(asked) if isinstance(call.target, ExtraTool) else call.target.published
         context = CallContext(
             request_id=trace.request_id(headers.get(exchange.REQUEST_ID), random),
             traceparent=trace.traceparent(headers.get(exchange.TRACEPARENT), random),
@@ -104,6 +106,7 @@ class CallRunner:
             allows=asked.caller.allows,
             session=asked.session,
         )
+        asked.http[noting.REQUEST_ID] = context.request_id
         return await self._answer(view, asked, call, context, answering)
 
     async def _answer(
@@ -111,6 +114,7 @@ class CallRunner:
     ) -> web.StreamResponse:
         try:
             outcome = await self._outcome(view, asked, call, context)
+            asked.http[noting.OUTCOME] = noting.outcome(outcome)
             if answering is None or not answering.started:
                 return self._plain(asked, outcome)
             return await answering.finish(self._render(asked, outcome))
@@ -139,8 +143,7 @@ class CallRunner:
                 return await call.target.handler(view, call.arguments, context)
             return await self._calls.call(view, call.target, call.arguments, context)
         except Exception:  # noqa: BLE001 - top of the call: a fault of ours is logged and still answered
-            name = jsonrpc.text(jsonrpc.member(asked.message.params, "name"))
-            _log.exception("call of %s failed (request %s)", name, context.request_id)
+            _log.exception("call of %s failed (request %s)", _asked_name(asked), context.request_id)
             return _INTERNAL
 
     def _render(self, asked: Asked, outcome: Outcome) -> bytes:
@@ -152,3 +155,8 @@ class CallRunner:
     def _plain(self, asked: Asked, outcome: Outcome) -> web.Response:
         status = eras.http_status(outcome.code, modern=asked.modern) if isinstance(outcome, RpcError) else 200
         return exchange.answer(asked.accepts, status, self._render(asked, outcome))
+
+
+def _asked_name(asked: Asked) -> str:
+    name = jsonrpc.text(jsonrpc.member(asked.message.params, "name"))
+    return "" if name is None else name[:256]

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from arion_tds.model.caller import Caller
 from arion_tds.model.result import RpcError
-from arion_tds.server import eras, exchange, guard, jsonrpc, search, shape
+from arion_tds.server import eras, exchange, guard, jsonrpc, noting, search, shape
 from arion_tds.server.calling import Asked, CallRunner
 from arion_tds.server.entrance import Entrance
 from arion_tds.server.jsonrpc import Fault, Notification, Response
@@ -62,6 +62,7 @@ class McpFront:
         config: MethodsConfig | None = None,
         access: AccessPort | None = None,
         observer: Observer | None = None,
+        log: noting.RequestLog | None = None,
     ) -> None:
         """`clock` gives seconds and never goes back. Without `access` every caller is anonymous."""
         self._settings = settings
@@ -70,6 +71,7 @@ class McpFront:
         self._sessions = sessions
         self._clock = clock
         self._observer: Observer = Unobserved() if observer is None else observer
+        self._requests = log
         self._entrance = Entrance(settings, access, self._observer, clock=clock)
         self._under_way = 0
         config = MethodsConfig() if config is None else config
@@ -97,15 +99,22 @@ class McpFront:
     async def handler(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one HTTP request."""
         self._under_way += 1
+        started, status = self._clock(), noting.CLIENT_GONE
         try:
-            return await self._serve(request)
+            response = await self._serve(request)
+            status = response.status
         except Exception:  # top of the request's task
             _log.exception("%s %s failed", request.method, request.path[:256])
+            status = 500
             if request.writer.output_size > 0:
                 raise  # an event stream has begun: the server cuts it off
-            return exchange.refuse(500, "Internal error", code=jsonrpc.INTERNAL_ERROR)
+            return exchange.refuse(status, "Internal error", code=jsonrpc.INTERNAL_ERROR)
+        else:
+            return response
         finally:
             self._under_way -= 1
+            if self._requests is not None:
+                self._requests.served(request, status, self._clock() - started)
 
     def refused(self, what: str) -> None:
         """A connection was not served: for the observer."""
@@ -123,6 +132,8 @@ class McpFront:
         caller = await self._entrance.admit(request)
         if isinstance(caller, web.Response):
             return caller
+        if caller.subject is not None:
+            request[noting.SUBJECT] = caller.subject
         if path == SEARCH_PATH:
             return await self._search_tools(request, caller)
         if request.method == "POST":
@@ -146,6 +157,7 @@ class McpFront:
         if isinstance(message, web.Response):
             self._observer.answered(_OTHER, message.status, self._clock() - started, modern=False)
             return message
+        request[noting.METHOD] = message.method
         routing = exchange.routing(request)
         modern = eras.is_modern(routing.version, message.method, message.params)
         if modern:
