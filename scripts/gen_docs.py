@@ -1,4 +1,6 @@
-"""Generate docs/configuration.md from the config models. `--check` compares instead of writing (`make check`)."""
+"""Generate docs/configuration.md and docs/metrics.md from the code. `--check` compares instead of writing (`make check`)."""
+
+# ruff: noqa: SLF001 - the Prometheus client has no public way to ask a metric for its labels
 
 from __future__ import annotations
 
@@ -9,17 +11,53 @@ import types
 import typing
 
 import pydantic
+from prometheus_client.metrics import MetricWrapperBase
 from pydantic_core import PydanticUndefined
 
+from arion_tds import reasons
 from arion_tds.config.file import FileConfig
+from arion_tds.metrics import Metrics
 
-TARGET = pathlib.Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 HEAD = """# Configuration
 
 `arion-tds serve -c gateway.yaml`; `arion-tds check -c gateway.yaml` says every mistake at once. This page is generated from the
 code (`make docs`). Durations are numbers of seconds or `15s`, `250ms`, `5m`, `1h`. Unknown keys are mistakes. Secrets are named
 by file or environment variable and never stand in the config.
 """
+
+
+METRICS_HEAD = """# Metrics
+
+`GET /metrics` of the admin listener, Prometheus text. This page is generated from the code (`make docs`). Every label is bounded:
+listeners, scopes, clusters and providers by the config, tools by `metrics.tools`, all others by the code. Beside these stand the
+`process_*` metrics of the Prometheus client (memory, CPU, open files).
+
+[deploy/grafana.json](../deploy/grafana.json) is a dashboard, [deploy/alerts.yaml](../deploy/alerts.yaml) holds alert rules.
+
+```yaml
+scrape_configs:
+  - job_name: arion-tds
+    static_configs: [{targets: ["gateway-1:9901"]}]   # admin.address; loopback unless the config says otherwise
+```
+"""
+
+
+def metrics() -> str:
+    """Every metric by name with its type, labels and help."""
+    found = [one for one in vars(Metrics()).values() if isinstance(one, MetricWrapperBase)]
+    rows = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
+    for one in sorted(found, key=lambda one: one._name):
+        name = one._name + ("_total" if one._type == "counter" else "")
+        labels = ", ".join(f"`{label}`" for label in one._labelnames) or "—"
+        rows.append(f"| `{name}` | {one._type} | {labels} | {one._documentation} |")
+    classes = [
+        "| `reason` | meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {text} |" for name, text in reasons.CLASSES.items()),
+    ]
+    title = "## Reasons of rejections (`arion_tds_rejections_total`)"
+    return "\n".join([METRICS_HEAD, "## All of them", "", *rows, "", title, "", *classes, ""])
 
 
 def nested(annotation: object) -> type[pydantic.BaseModel] | None:
@@ -90,15 +128,19 @@ def section(title: str, model: type[pydantic.BaseModel], done: list[type[pydanti
 
 
 def main() -> int:
-    """Write the page, or with `--check` compare it."""
-    page = HEAD + "\n" + section("", FileConfig, []).rstrip() + "\n"
+    """Write the pages, or with `--check` compare them."""
+    pages = {
+        "configuration.md": HEAD + "\n" + section("", FileConfig, []).rstrip() + "\n",
+        "metrics.md": metrics(),
+    }
+    stale = [name for name, page in pages.items() if not (DOCS / name).exists() or (DOCS / name).read_text() != page]
     if "--check" not in sys.argv:
-        TARGET.write_text(page)
+        for name in stale:
+            (DOCS / name).write_text(pages[name])
         return 0
-    if TARGET.read_text() != page:
-        print("docs/configuration.md is stale: run `make docs`", file=sys.stderr)
-        return 1
-    return 0
+    for name in stale:
+        print(f"docs/{name} is stale: run `make docs`", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":
