@@ -24,6 +24,9 @@ MAX_PAGE: Final = 200
 SIGNED: Final = 5
 """Search results that carry their signature: the first ones."""
 
+SIGNED_OF_KIT: Final = 50
+"""Tools of a toolkit that carry their signature: the first ones."""
+
 _ALIASES: Final = 1000
 """Tools of a namespace that are looked at for one whose name was spelt as an identifier."""
 
@@ -209,7 +212,8 @@ class Bridge:
         for reference in kit.tools:
             tool = self._host.find(reference)
             if tool is not None:
-                tools.append({**_line(tool), "signature": stubs.signature(tool)})
+                signed = {"signature": stubs.signature(tool)} if len(tools) < SIGNED_OF_KIT else {}
+                tools.append({**_line(tool), **signed})
             elif not self._host.hides(reference):
                 tools.append({"name": reference, "pending": True})
         return {"name": kit.name, "description": kit.description, "instructions": kit.instructions, "tools": tools}

@@ -26,6 +26,7 @@ class Limits:
     max_concurrent_tool_calls: int
     max_code_bytes: int = 256 << 10
     max_argument_bytes: int = 1 << 20
+    max_console_lines: int = 10_000
     start_timeout: float = 10.0
     watch_interval: float = 0.02
 

@@ -19,6 +19,7 @@ from arion_tds.codemode.limits import Limits, size
 from arion_tds.codemode.outcome import Code, Failure, Outcome, Success
 from arion_tds.codemode.protocol import Call, Done, Frame, Log, Op, Oversize, Thrown
 from arion_tds.codemode.wrap import Program
+from arion_tds.pace import Pace
 
 Answer = Callable[[int, Op, bytes], Awaitable[bytes]]
 """A host call's id, op and arguments to the line that answers it (bridge.Bridge.answer)."""
@@ -69,7 +70,9 @@ class Execution:
 
     async def _frames(self, program: Program) -> Outcome:
         """Read frames until one of them ends the program."""
+        pace = Pace()  # frames that have arrived already are read without a turn of the event loop
         while True:
+            await pace.breathe()
             found = protocol.read(await self._sandbox.receive())
             outcome = self._frame(found, program) if not isinstance(found, str) else _garbled(found)
             if outcome is not None:
@@ -94,6 +97,9 @@ class Execution:
         self._output += len(text.encode()) + 1
         if self._output > self._limits.max_output_bytes:
             return self._too_large("console", self._output, text[:1000], "string")
+        if len(self._console) >= self._limits.max_console_lines:
+            why = f"the program wrote more than {self._limits.max_console_lines} lines to the console: print less"
+            return Failure(code=Code.OUTPUT, message=why)
         self._console.append(text)
         return None
 

@@ -48,8 +48,9 @@ def access(tool: Tool) -> str:
 
 def signature(tool: Tool) -> str:
     """The call and what it gives, over several lines where the schema has something to say."""
-    inputs = _Writer(tool.input_schema.value())
-    empty = tool.input_schema.value().get("properties") in (None, {}) and not inputs.open
+    schema = tool.input_schema.value()
+    inputs = _Writer(schema)
+    empty = schema.get("properties") in (None, {}) and not inputs.open
     args = "" if empty else f"args{'' if inputs.required else '?'}: {inputs.type()}"
     gives = _WIDE if tool.output_schema is None else _Writer(tool.output_schema.value()).type()
     return f"{access(tool)}({args}): Promise<{gives}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -102,6 +103,12 @@ async def test_a_value_over_the_limit_is_refused_whatever_the_sandbox_says() -> 
 
 async def test_console_lines_are_counted_in_bytes() -> None:
     assert (await failed(b'{"t":"log","text":"' + ("é" * 60).encode() + b'"}')).code is Code.OUTPUT
+
+
+async def test_console_lines_are_counted_too() -> None:
+    settings = dataclasses.replace(LIMITS, max_console_lines=3)
+    failure = await failed(*[b'{"t":"log","text":""}'] * 4, DONE, settings=settings)
+    assert (failure.code, "3 lines" in failure.message, len(failure.console)) == (Code.OUTPUT, True, 3)
 
 
 async def test_calls_are_counted_whatever_their_ids() -> None:
