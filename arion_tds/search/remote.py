@@ -17,6 +17,9 @@ from arion_tds.search.vectors import Vector, unit
 MAX_TEXT: Final = 2000
 """Characters of a tool or query that are embedded; small models read about 500 tokens."""
 
+MAX_DESCRIPTION: Final = 1500
+"""Characters of a description that leave room for what follows."""
+
 BYTES_A_NUMBER: Final = 32
 """Room for one number of an answer as JSON; the largest float takes 24."""
 
@@ -32,12 +35,22 @@ class _Answer(msgspec.Struct):
     data: list[_Item]
 
 
+class _Parameters(msgspec.Struct):
+    properties: dict[str, msgspec.Raw] = {}
+
+
 _decode = msgspec.json.Decoder(_Answer).decode
+_properties = msgspec.json.Decoder(_Parameters).decode
 
 
 def text(tool: Tool) -> str:
-    """What is embedded of a tool."""
-    return f"{tool.namespace} {tool.name}: {tool.description}"[:MAX_TEXT]
+    """What is embedded of a tool: its name, its description, and the names of its parameters (worth half a point)."""
+    head = f"{tool.namespace} {tool.name}: {tool.description[:MAX_DESCRIPTION]}"
+    try:
+        labels = " ".join(_properties(tool.input_schema.text).properties).replace("_", " ")
+    except (msgspec.DecodeError, RecursionError):
+        labels = ""
+    return f"{head} {labels}"[:MAX_TEXT].rstrip()
 
 
 def query(asked: str) -> str:

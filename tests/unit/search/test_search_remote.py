@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from search_samples import tool
 
 from arion_tds.model.gateway import Embeddings
+from arion_tds.schema import Schema
 from arion_tds.search import remote
 
 SETTINGS = Embeddings(cluster="c", model_id="m", dimensions=2)
@@ -30,9 +32,16 @@ def test_a_request_names_the_model_the_texts_and_the_length_where_it_should() ->
     assert json.loads(remote.body(SETTINGS, ["a"], dimensions=False)) == {"model": "m", "input": ["a"]}
 
 
-def test_a_tool_is_embedded_by_its_name_and_description_up_to_a_limit() -> None:
-    assert remote.text(tool("git.clone", "Copies")) == "git clone: Copies"
-    assert len(remote.text(tool("git.clone", "x" * 9000))) == remote.MAX_TEXT
+def test_a_tool_is_embedded_by_name_description_and_parameters_up_to_a_limit() -> None:
+    assert (
+        remote.text(tool("git.clone", "Copies", repo_url="from where", depth="")) == "git clone: Copies repo url depth"
+    )
+    assert remote.text(tool("git.pull", "Fetches")) == "git pull: Fetches"
+    long = remote.text(tool("git.clone", "x" * 9000, url=""))
+    assert len(long) <= remote.MAX_TEXT
+    assert long.endswith("x url")
+    odd = dataclasses.replace(tool("git.odd", "Odd"), input_schema=Schema(b'{"properties":[1]}'))
+    assert remote.text(odd) == "git odd: Odd"
 
 
 def test_queries_that_differ_in_blanks_are_one_query() -> None:
