@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import socket
@@ -22,7 +21,7 @@ from typing import Final
 
 LINUX: Final = sys.platform == "linux"
 _F_SETSIG: Final = 10
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE") if LINUX else 4096
 _SHORT: Final = 1 << 14
 _CLEAR_SECONDS: Final = 5.0
 
@@ -164,6 +163,8 @@ def _tie(pid: int, reading: int) -> None:
     """
     if not LINUX:
         return
+    import fcntl
+
     fcntl.fcntl(reading, fcntl.F_SETOWN, pid)
     fcntl.fcntl(reading, _F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | os.O_ASYNC)
