@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast demo conformance conformance-upstream proto docs search-eval clean
+.PHONY: check test fast hostile demo conformance conformance-upstream proto docs search-eval clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,10 @@ check: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q
+
+# Malformed HTTP and JSON-RPC, smuggling, forged tokens, SSRF, bombs: everything that wishes us ill.
+hostile: $(READY)
+	$(BIN)/python -m pytest -q tests/hostile
 
 demo: $(READY)
 	@$(BIN)/python scripts/demo.py

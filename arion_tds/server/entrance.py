@@ -49,6 +49,8 @@ class Entrance:
             self._observer.refused("overload")
             why = f"too many requests are under way ({self._limits.max_concurrent}, max_concurrent): try again"
             return exchange.refuse(503, why, headers={"Retry-After": "1"})
+        if request.version[0] != 1:
+            return exchange.refuse(505, "HTTP/1.1 is spoken here", headers={"Connection": "close"})
         host = request.headers.get(exchange.HOST)  # a second one is refused by the parser
         wrong = self._guard.host(host)
         if wrong is not None:

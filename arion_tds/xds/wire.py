@@ -80,6 +80,8 @@ def options(settings: AdsSettings, keepalive_time: float) -> list[tuple[str, int
         ("grpc.max_send_message_length", -1),
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.enable_retries", 0),
+        # Nor through a proxy of the environment: what the config names is where the catalog comes from.
+        ("grpc.enable_http_proxy", 0),
     ]
 
 
