@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -36,13 +37,20 @@ def server(namespace: str, url: str, **more: Any) -> Spec:
 
 
 class McpUpstream:
-    """A stateless MCP server of the handshake era. `status`: what every POST is answered with when it is not 200."""
+    """A stateless MCP server of the handshake era.
+
+    `status`: what every POST is answered with when it is not 200. While `open` is not set, lists are not answered;
+    `asked` tells that one was asked for.
+    """
 
     def __init__(self, *tools: str) -> None:
         self.tools: Sequence[str] = tools
         self.status = 200
         self.url = ""
         self.lists = 0
+        self.asked = asyncio.Event()
+        self.open = asyncio.Event()
+        self.open.set()
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         if request.method != "POST" or request.headers.get("MCP-Protocol-Version") == "2026-07-28":
@@ -50,6 +58,9 @@ class McpUpstream:
         if self.status != 200:
             return web.Response(status=self.status)
         message = json.loads(await request.read())
+        if message["method"] == "tools/list":
+            self.asked.set()
+            await self.open.wait()
         if "id" not in message:
             return web.Response(status=202)
         result = self._result(message["method"], message.get("params") or {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -199,6 +200,42 @@ async def test_the_last_tool_of_a_namespace_frees_it_for_every_kind_of_owner() -
         await here.put("McpTool", "a/main/n.add", tool("n.add"))
         await here.a.serves("n.add")
         assert (await here.a.echo("n.add"))["path"] == "/n/add"
+
+
+async def test_a_newer_version_that_is_refused_leaves_the_older_one_that_is_still_being_asked_to_be_served() -> None:
+    async with mcp_upstream("add") as upstream, house() as here:
+        upstream.open.clear()
+        good = server("notes", upstream.url)
+        version = await here.plane.put("McpDynamicServer", "a/main/notes", good)
+        async with asyncio.timeout(BOUND):
+            await upstream.asked.wait()
+        await here.plane.put("McpDynamicServer", "a/main/notes", {**good, "url": ""})
+        catalog = here.gateway.catalogs[0]
+        async with asyncio.timeout(BOUND):
+            while not await here.problems():
+                pass
+        upstream.open.set()
+
+        await here.plane.acked("McpDynamicServer", "a/main/notes", version)
+        assert "url is empty" in (await here.plane.nacked("McpDynamicServer", "a/main/notes")).reason
+        assert "notes.add" in catalog.published.view.tools
+        await here.a.serves("notes.add")
+        (problem,) = await here.problems()  # of the newer one, which is what the control plane has
+        assert "url is empty" in problem["reason"]
+
+
+async def test_a_server_removed_while_it_is_being_asked_is_not_served_afterwards() -> None:
+    async with mcp_upstream("add") as upstream, house() as here:
+        upstream.open.clear()
+        await here.plane.put("McpDynamicServer", "a/main/notes", server("notes", upstream.url))
+        async with asyncio.timeout(BOUND):
+            await upstream.asked.wait()
+        assert here.plane.remove("McpDynamicServer", "a/main/notes")
+        await here.put("McpTool", "a/main/shop.order", tool("shop.order"))  # other types do not wait for the server
+        upstream.open.set()
+        await here.plane.acked_removal("McpDynamicServer", "a/main/notes")
+        await here.a.serves("shop.order")
+        assert await here.problems() == []
 
 
 async def test_a_refused_server_is_served_without_a_new_push_once_it_can_be_asked() -> None:
