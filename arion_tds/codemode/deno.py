@@ -3,7 +3,7 @@
 In: the limits of a gateway. Out: ready sandboxes. Called by pool; needs the extra `code-mode` (the `deno` wheel).
 
 What keeps a program in: Deno was given no permission (files, network, environment, processes, foreign code), imports
-from elsewhere are off, the working directory is empty and the environment holds nothing of ours. What keeps it small:
+from elsewhere and Node's are off, and the environment holds nothing of ours. What keeps it small:
 V8's heap cap, the watch over resident memory (buffers lie outside of V8's heap), kernel limits on files and CPU. What
 ends it: SIGKILL to its process group, by us, or by the kernel when we are gone.
 """
@@ -15,9 +15,7 @@ import contextlib
 import importlib
 import logging
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -40,6 +38,7 @@ _ENVIRONMENT: Final = {
     # What Deno would write about a program goes nowhere: not even the directory can be made.
     "DENO_DIR": f"{os.devnull}/none",
     "DENO_EMIT_CACHE_MODE": "disable",
+    "DENO_NO_PACKAGE_JSON": "1",
     "DENO_NO_UPDATE_CHECK": "1",
     "NO_COLOR": "1",
 }
@@ -167,10 +166,9 @@ class DenoEngine:
     """
 
     def __init__(self, binary: str, limits: Limits) -> None:
-        """`binary` comes from `find`. Makes an empty directory for the processes to stand in."""
+        """`binary` comes from `find`."""
         self._binary = binary
         self._limits = limits
-        self._directory = tempfile.mkdtemp(prefix="arion-tds-")
         self._sandboxes: dict[DenoSandbox, None] = {}
         self._closed = False
 
@@ -210,7 +208,7 @@ class DenoEngine:
         heap = max(8, limits.memory_limit_bytes >> 20)
         flags = f"--v8-flags=--max-old-space-size={heap},--stack-size=900"
         command = (self._binary, *_FLAGS, flags, str(_CHILD / "worker.js"))
-        process = await Process.start(command, _ENVIRONMENT, self._directory, limits.max_frame_bytes)
+        process = await Process.start(command, _ENVIRONMENT, limits.max_frame_bytes)
         processes.restrain(process.pid, cpu_seconds=int(limits.execution_timeout * 4) + 30, open_files=_OPEN_FILES)
         return DenoSandbox(process, limits, self._forget)
 
@@ -221,4 +219,3 @@ class DenoEngine:
         """End everything that was started."""
         self._closed = True
         await asyncio.gather(*(sandbox.clear() for sandbox in self._sandboxes))
-        await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)

@@ -40,7 +40,7 @@ class Process:
         self._closing: list[asyncio.StreamWriter] = []
 
     @classmethod
-    async def start(cls, command: Sequence[str], environment: Mapping[str, str], directory: str, limit: int) -> Process:
+    async def start(cls, command: Sequence[str], environment: Mapping[str, str], limit: int) -> Process:
         """Start the command. `limit`: bytes of a line that may be read. OSError when it cannot be started."""
         ours, theirs = socket.socketpair()
         err_ours, err_theirs = socket.socketpair()
@@ -48,7 +48,7 @@ class Process:
         made: Process | None = None
         try:
             # Half a millisecond on the loop; on a thread, a cancelled start would leave a child that nobody knows.
-            child = _popen(command, environment, directory, (theirs, err_theirs, reading))
+            child = _popen(command, environment, (theirs, err_theirs, reading))
             made = cls(child, writing)
             with contextlib.suppress(ProcessLookupError):  # it may have ended already: then its exit status says so
                 _tie(child.pid, reading)
@@ -139,7 +139,6 @@ def _wait(child: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended
 def _popen(
     command: Sequence[str],
     environment: Mapping[str, str],
-    directory: str,
     handed: tuple[socket.socket, socket.socket, int],
 ) -> subprocess.Popen[bytes]:
     theirs, err_theirs, reading = handed
@@ -149,7 +148,7 @@ def _popen(
         stdout=theirs.fileno(),
         stderr=err_theirs.fileno(),
         env=dict(environment),
-        cwd=directory,
+        cwd="/",
         start_new_session=True,
         pass_fds=(reading,),
     )
