@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast hostile demo conformance conformance-upstream proto docs search-eval clean
+.PHONY: check test fast hostile demo conformance conformance-upstream upstreams-e2e proto docs search-eval clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,10 @@ conformance: $(READY)
 # The suite behind the gateway: all fixture tools in one MCP server, and the gateway as the suite's client.
 conformance-upstream: $(READY)
 	suite=$$($(BIN)/python scripts/node_packages.py conformance) && $(BIN)/python -m conformance.upstream "$$suite"
+
+# Servers that other people wrote, with those on Python, whose environments take a minute to install.
+upstreams-e2e: $(READY)
+	ARION_TDS_INSTALL_UPSTREAMS=1 $(BIN)/python -m pytest -q tests/wire/upstreams tests/e2e -k upstreams
 
 proto: $(READY)
 	$(BIN)/python scripts/gen_proto.py
