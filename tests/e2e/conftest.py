@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e_catalog import Start, Tenant, tenant
-from e2e_processes import ROOT, Demo, free_ports
+from e2e_processes import ROOT, Demo, ports_for
 
 from control_plane_example.mock import MockControlPlane
 
@@ -17,8 +17,8 @@ from control_plane_example.mock import MockControlPlane
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
     """What `make demo` runs, started but not yet ready."""
-    documented = (50051, 50052, 4001, 8080, 8081, 8082, 9901)
-    made = Demo(tmp_path, dict(zip(documented, free_ports(len(documented)), strict=True)))
+    texts = [(ROOT / name).read_text("utf-8") for name in ("examples/gateway.yaml", "scripts/demo.py")]
+    made = Demo(tmp_path, ports_for(*texts))
     made.start_all()
     yield made
     for process in made.processes.values():

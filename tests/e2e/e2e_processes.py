@@ -108,6 +108,12 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def ports_for(*texts: str) -> dict[int, int]:
+    """A free port for every port of 127.0.0.1 that stands in the texts."""
+    documented = sorted({int(found) for text in texts for found in re.findall(r"127\.0\.0\.1:(\d+)", text)})
+    return dict(zip(documented, free_ports(len(documented)), strict=True))
+
+
 def with_ports(text: str, ports: dict[int, int]) -> str:
     """The text with every port of the documentation replaced by one of the test. `ports`: documented → free."""
     return re.sub(r":(\d+)\b", lambda found: f":{ports.get(int(found[1]), found[1])}", text)
