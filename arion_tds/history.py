@@ -85,8 +85,8 @@ class History:
         return None
 
     def latest(self, scope: str) -> Iterator[tuple[Kind, str, Verdict]]:
-        """Kind, name and last verdict of every resource of the scope."""
-        for (kind, name), verdicts in self._verdicts.items():
+        """Kind, name and last verdict of every resource of the scope. May be read from another thread."""
+        for (kind, name), verdicts in list(self._verdicts.items()):
             if name.scope == scope:
                 yield kind, name.name, verdicts[-1]
 

@@ -109,7 +109,7 @@ class AdminListener:
         name = _text(request, "name")
         if name is None:
             raise _bad("say which tool: /explain?name=NAME, and &scope=SCOPE if several scopes know it")
-        return _json(self._panel.explain(name, _text(request, "scope"), _token(request)))
+        return _json(await self._panel.explain(name, _text(request, "scope"), _token(request)))
 
     async def _tools(self, request: web.Request) -> web.Response:
         scope, namespace = _text(request, "scope"), _text(request, "namespace")

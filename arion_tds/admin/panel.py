@@ -191,9 +191,10 @@ class Panel:
             await pace.breathe()
         return {"resources": found, "kept": len(self._parts.history), "dropped": self._parts.history.dropped}
 
-    def explain(self, name: str, scope: str | None, token: Token | None) -> dict[str, object]:
+    async def explain(self, name: str, scope: str | None, token: Token | None) -> dict[str, object]:
         """Why the name is, or is not, where somebody looks for it."""
-        found = explain(self._world(), name, scope, token)
+        # Beside the loop: an unknown name is compared with every name that there is.
+        found = await asyncio.to_thread(explain, self._world(), name, scope, token)
         return {"name": name, "answers": [dump.explanation(one) for one in found]}
 
     def _world(self) -> World:
