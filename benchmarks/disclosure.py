@@ -1,6 +1,6 @@
 """What progressive disclosure saves on 1,000 real tools, over MCP: `python -m benchmarks.disclosure [TOOLS]`.
 
-Two listeners serve the same catalog: one lists it whole, one discloses it. Counted are the tokens of what a model reads:
+Two listeners serve the same catalog: one lists it whole, one discloses it. Counted are the tokens that a model reads:
 the list and, for queries that an agent wrote, answers of `search_tools`; and how often the right tool was in them.
 """
 
