@@ -1,19 +1,22 @@
 """The longest turn of the gateway's event loop while a catalog arrives: `python -m benchmarks.stall [TOOLS]`.
 
-The gateway runs in this process beside a task that ticks at every turn of the loop; the control plane is a process of
-its own. Prints the longest and the 99th percentile turn, in wall time and in CPU time of the loop's thread: on a shared
+The gateway runs in this process as `serve` runs it, beside a task that ticks at every turn of the loop; the control
+plane is a process of its own. Prints the longest and the 99th percentile turn, in wall time and in CPU time of the loop's thread: on a shared
 machine the CPU is the gateway's doing, the rest of the wall time is the neighbours'.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import pathlib
 import sys
 import tempfile
 import time
 from typing import Any
+
+import uvloop
 
 from arion_tds import app
 from arion_tds.config import judging
@@ -51,6 +54,7 @@ async def _arrival(settings: dict[str, Any], count: int) -> tuple[float, list[tu
     turns: list[tuple[float, float]] = []
     async with app.running(judging.judge(settings)) as gateway:
         published = gateway.catalogs[0].published
+        gc.freeze()
         begun = wall = time.perf_counter()
         cpu = time.thread_time()
         async with asyncio.timeout(120):
@@ -89,4 +93,5 @@ async def _listening(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000))
+    gc.set_threshold(100_000, 50, 100)  # as cli.serve
+    uvloop.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000))
