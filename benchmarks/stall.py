@@ -1,8 +1,8 @@
 """The longest turn of the gateway's event loop while a catalog arrives: `python -m benchmarks.stall [TOOLS]`.
 
 The gateway runs in this process as `serve` runs it, beside a task that ticks at every turn of the loop; the control
-plane is a process of its own. Prints the longest and the 99th percentile turn, in wall time and in CPU time of the loop's thread: on a shared
-machine the CPU is the gateway's doing, the rest of the wall time is the neighbours'.
+plane is a process of its own. Prints the longest and the 99th percentile turn, in wall time and in CPU time of the
+loop's thread: on a shared machine the CPU is the gateway's doing, the rest of the wall time is the neighbours'.
 """
 
 from __future__ import annotations
