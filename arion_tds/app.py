@@ -3,102 +3,118 @@
 In: a judged `Config`. Out: a running gateway until it is told to stop. Called by the cli, and by tests that want a
 whole gateway inside their process.
 
-Order of start: admin (probes see "not ready"), static content, listeners, control plane. Order of stop: control plane,
-listeners (streams told to end, calls finished up to a deadline), upstreams, admin.
+Order of start: admin (probes see "not ready"), static content, what was kept on disk, listeners, control plane. Order
+of stop: control plane, listeners (streams told to end, calls finished up to a deadline), upstreams, admin.
+
+While it runs, `apply` takes another config into use: whole, or not at all.
 """
 
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import dataclasses
 import logging
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import Final
 
-from arion_tds import deriving, disclosure, embedding, pem
+from arion_tds import deriving, embedding, gauges, log, observing, pem
+from arion_tds.access_log import AccessLog, Requests
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
 from arion_tds.backends.clusters import Clusters
-from arion_tds.backends.mcp.connection import STATES
-from arion_tds.backends.mcp.pool import Upstreams
+from arion_tds.backends.mcp.pool import Upstreams, UpstreamsSettings
 from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.cache.keeping import Cache, Origin
-from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
 from arion_tds.codemode import deno
+from arion_tds.codemode.engine import Engine
+from arion_tds.codemode.limits import Limits
 from arion_tds.coldstart import ColdStart
 from arion_tds.config import judging, values
-from arion_tds.config.file import ControlPlaneConfig, ListenerConfig
+from arion_tds.config.file import ControlPlaneConfig, FileConfig
 from arion_tds.config.judging import Config
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder
 from arion_tds.errors import BindError, ConfigError
-from arion_tds.executing import Executor, Parts
 from arion_tds.expansion import Expander
-from arion_tds.finding import Finder
 from arion_tds.freshness import Freshness
 from arion_tds.history import History
 from arion_tds.ingest import Ingest
+from arion_tds.listening import Shared
 from arion_tds.metrics import Metrics
-from arion_tds.model.delivery import Delivered, Kind
+from arion_tds.model.cluster import Cluster
+from arion_tds.model.delivery import Delivered, Kind, ResourceId
 from arion_tds.model.derived import Derived
-from arion_tds.model.gateway import Gateway as GatewaySpec
 from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
 from arion_tds.problems import Problems
+from arion_tds.reloading import Reloader
 from arion_tds.rotation import Rotation
-from arion_tds.server.http import FrontSettings, HttpListener, McpFront
+from arion_tds.server.http import McpFront
 from arion_tds.server.sessions import Sessions
+from arion_tds.tenants import Tenants
 from arion_tds.xds.stream import AdsClient, AdsSettings
 
 _log = logging.getLogger("arion_tds.app")
 
 
+_RUNTIME: Final = frozenset({"listeners", "clusters", "data_sources", "mcp_servers", "log", "reload", "drain_delay"})
+"""Keys of the config that can change while the gateway runs."""
+
+
 @contextlib.asynccontextmanager
-async def running(config: Config) -> AsyncIterator[Gateway]:
-    """A whole gateway, serving while the block runs. ConfigError or BindError when it cannot start."""
+async def running(config: Config, path: str | None = None) -> AsyncIterator[Gateway]:
+    """A whole gateway, serving while the block runs. ConfigError or BindError when it cannot start.
+
+    `path`: the config's file, for reloads.
+    """
+    refused: ConfigError | BindError | None = None
     async with AsyncExitStack() as stack:
-        gateway = Gateway(config)
-        await gateway.start(stack)
-        yield gateway
+        gateway = Gateway(config, path)
+        try:
+            await gateway.start(stack)
+        except (ConfigError, BindError) as error:
+            refused = error  # kept until all is stopped: on its way through task groups it would be wrapped by each
+        else:
+            yield gateway
+    if refused is not None:
+        raise refused
 
 
 class Gateway:
     """The parts of one running process. `bound` gives the address of each listener by name (port 0: any)."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, path: str | None = None) -> None:
         """Build everything; nothing listens or connects yet."""
         file = config.file
         self._config = config
-        self.metrics = Metrics()
+        self.metrics = Metrics(file.metrics.tools)
+        self._measures = observing.Measures(self.metrics)
+        self._access_log: AccessLog | None = None
         self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
         self.history = History(time.time)  # noqa: TID251
+        observing.rejections(self.history, self.metrics)
+        upstreams, clusters, self._sessions = _settings(config)
         try:
-            self.clusters = Clusters({item.name: item.settings() for item in file.clusters})
-            self._sessions = _sessions(config)
-            self.upstreams = Upstreams(file.mcp_servers.settings(_processes(config)), clock=time.time)  # noqa: TID251
-        except (ValueError, OSError, KeyError) as error:
+            self.clusters = Clusters(clusters)
+        except ValueError as error:
             raise ConfigError([str(error)]) from error
-        self.catalogs = [
-            Catalog(made, listener.tool_names) for made, listener in zip(_static(config), file.listeners, strict=True)
-        ]
-        codes = any(catalog.gateway.code_mode is not None for catalog in self.catalogs)
-        self._engine = deno.engine() if codes else None
-        self._by_scope = {found.scope: found for found in self.catalogs if found.gateway.scope is not None}
+        self.upstreams = Upstreams(upstreams, clock=time.time)  # noqa: TID251
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
         self.cache = self._cache()
         self.coldstart = None if self.cache is None else ColdStart(self.cache, time.monotonic)
         recall = None if self.coldstart is None else self.coldstart.recall
         self.freshness = Freshness(self.upstreams, self._discover, self._taken, rng=rng, recall=recall)
+        by_scope: dict[str, Catalog] = {}
         self.ingest = Ingest(
-            self._by_scope,
+            by_scope,
             judging.delivered_rules(file.data_sources),
             self._expand,
             self.freshness,
@@ -107,27 +123,34 @@ class Gateway:
             self.metrics,
             self.cache,
         )
+        self._tasks = asyncio.TaskGroup()
+        self._engine: Callable[[Limits], Engine] | None = None
+        if any(gateway.code_mode is not None for gateway in config.gateways):
+            self._engines()  # refused before anything listens, not in the midst of starting
         sources = embedding.Sources(time.monotonic, rng, os.urandom)
-        self.embedders = {
-            listener.name: Embedder(catalog.published, search.embeddings, self.clusters, self.metrics, sources)
-            for listener, catalog in zip(file.listeners, self.catalogs, strict=True)
-            if (search := catalog.gateway.search) is not None and search.embeddings is not None
-        }
         clocks = Clocks(time.time, time.monotonic)  # noqa: TID251
-        self.doors = {
-            listener.name: Door(listener, catalog.gateway.name, self.metrics, clocks)
-            for listener, catalog in zip(file.listeners, self.catalogs, strict=True)
-        }
+        shared = Shared(
+            clusters=self.clusters,
+            upstreams=self.upstreams,
+            metrics=self.metrics,
+            sessions=self._sessions,
+            clocks=clocks,
+            sources=sources,
+            engine=self._engines,
+            requests=self._requests,
+        )
+        self.tenants = Tenants(shared, self.ingest, self.freshness, by_scope, self._tasks)
+        self.reloader = Reloader(path, self.apply, lambda: self._config.file.reload.watch)
         self._admin_token = file.admin.secret()
         self.rotation = Rotation(file.rotation.interval)
         self.rotation.add(pem.clusters(self.clusters))
         self.rotation.add(pem.upstreams(self.upstreams))
+        self.rotation.add(self.tenants.watched)
         self.panel = Panel(self, time.time)  # noqa: TID251
-        self.ads = self._ads_client(file.control_plane) if file.control_plane and self._by_scope else None
-        self.fronts: dict[str, McpFront] = {}
-        self.bound: dict[str, str] = {}
+        self.ads = None if file.control_plane is None else self._ads_client(file.control_plane)
         self.admin = ""
         self._loaded = False
+        self._draining = False
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Start everything; `stack` stops it in the reverse order."""
@@ -135,32 +158,97 @@ class Gateway:
         stack.push_async_callback(self.upstreams.close)
         stack.push_async_callback(self.expander.close)
         await stack.enter_async_context(self.freshness.running())
+        await stack.enter_async_context(self._tasks)
+        self._open_access_log(stack)
         await self._start_admin(stack)
-        self.panel.follow()
         if self.cache is not None and self.coldstart is not None:
-            await self.coldstart.read(self._by_scope)
+            await self.coldstart.read(one.scope for one in self._config.gateways if one.scope is not None)
             stack.push_async_callback(self.cache.close)
             await stack.enter_async_context(_task(self.cache.run()))
-        for embedder in self.embedders.values():
-            await stack.enter_async_context(_task(embedder.run()))
-        for catalog in self.catalogs:
-            await stack.enter_async_context(_task(catalog.tokens.run()))
-            refused = await self.ingest.load(catalog)
-            if refused:
-                raise ConfigError([str(problem) for problem in refused])
+        prepared = await self.tenants.prepare(self._config)
+        stack.push_async_callback(self.tenants.end)
+        await self.tenants.commit(prepared, lambda _kind, _id: False)
+        self.panel.follow()
+        if self.ads is not None:
+            self.ads.set_scopes(self.tenants.scopes)
         if self.coldstart is not None:
             await stack.enter_async_context(_task(self.coldstart.run(self.ads, self.ingest)))
             await self.coldstart.restored.wait()
-        for listener, catalog in zip(self._config.file.listeners, self.catalogs, strict=True):
-            await self._start_listener(listener, catalog, stack)
+        await self.tenants.serve(prepared)
+        self.rotation.note()
         if self.ads is not None:
             await stack.enter_async_context(_task(self.ads.run()))
         await stack.enter_async_context(_task(self.rotation.run()))
+        await stack.enter_async_context(_task(self.reloader.run()))
         if self.cache is not None:
             stack.callback(self.cache.confirm)
         self._loaded = True
         for warning in self._config.warnings:
             _log.warning("%s", warning)
+
+    async def apply(self, config: Config) -> None:
+        """Take another config into use. ConfigError or BindError: it cannot be, and nothing has changed."""
+        fixed = _fixed(self._config.file, config.file)
+        wanted = dataclasses.replace(config, file=config.file.model_copy(update=fixed))
+        upstreams, clusters, _ = _settings(wanted)
+        before = self.upstreams.replace(upstreams)
+        try:
+            prepared = await self.tenants.prepare(wanted)
+            try:
+                await self.clusters.replace(clusters)
+            except ValueError as error:
+                await self.tenants.discard(prepared)
+                raise ConfigError([str(error)]) from error
+        except BaseException:
+            self.upstreams.replace(before)
+            raise
+        self.ingest.configure(judging.delivered_rules(wanted.file.data_sources))
+        changed = await self.tenants.commit(prepared, self._is_delivered)
+        if self.ads is not None:
+            self.ads.set_scopes(self.tenants.scopes)
+            # What was refused before may be good now, and the other way round.
+            reads = wanted.file.data_sources != self._config.file.data_sources
+            self.ads.refetch(self.tenants.scopes if reads else changed.anew)
+        if self.coldstart is not None:
+            self.coldstart.rescope(self.tenants.scopes)
+        await self.tenants.serve(prepared)
+        self.rotation.note()
+        for scope in changed.gone:
+            self.problems.forget(scope)
+            self.metrics.forget(scope)
+        self.panel.follow()
+        if wanted.file.log != self._config.file.log:
+            log.setup(wanted.file.log.level, wanted.file.log.format)
+        self._config = wanted
+        for name in fixed:
+            _log.warning("%s differs from the config in use: that takes effect at the next start only", name)
+        for warning in wanted.warnings:
+            _log.warning("%s", warning)
+
+    async def drain(self, cut: asyncio.Event) -> None:
+        """Not ready any more, but serving, for the drain delay or until `cut`; to be called before the stop."""
+        self._draining = True
+        _log.info("told to stop: not ready any more, serving for %g s yet", self._config.file.drain_delay)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._config.file.drain_delay):
+                await cut.wait()
+
+    def _open_access_log(self, stack: AsyncExitStack) -> None:
+        settings = self._config.file.access_log
+        if settings is None:
+            return
+        try:
+            log = AccessLog(settings.path, settings.max_buffer_bytes, self.metrics.access_log_dropped.inc)
+        except OSError as error:
+            raise ConfigError([f"access_log.path {settings.path}: {error.strerror or error}"]) from error
+        stack.enter_context(log.running())
+        self._access_log = log
+
+    def _requests(self, listener: str) -> Requests | None:
+        settings = self._config.file.access_log
+        if settings is None or self._access_log is None:
+            return None
+        return Requests(self._access_log, listener, settings.format, time.time)  # noqa: TID251
 
     async def _start_admin(self, stack: AsyncExitStack) -> None:
         host, port = values.split_address(self._config.file.admin.address)
@@ -172,62 +260,6 @@ class Gateway:
             raise BindError(f"admin: cannot listen on {host}:{port}: {error.strerror or error}") from error
         self.admin = admin.bound
         _log.info("admin on http://%s", admin.bound)
-
-    async def _start_listener(self, settings: ListenerConfig, catalog: Catalog, stack: AsyncExitStack) -> None:
-        host, port = values.split_address(settings.address)
-        gateway = catalog.gateway
-        search = gateway.search
-        door = self.doors[settings.name]
-        await stack.enter_async_context(door.open())
-        calls = Calls(settings.name, gateway, Backends(self.clusters, self.upstreams), self.metrics, time.perf_counter)
-        finder = Finder(catalog, self.embedders.get(settings.name))
-        searched = self.metrics.searches.labels(settings.name, "search_tools").inc
-        served = disclosure.methods(gateway, catalog.published, finder, calls, searched)
-        if self._engine is not None and gateway.code_mode is not None:
-            parts = Parts(catalog.published, finder, calls, self._engine)
-            executor = Executor(settings.name, gateway.code_mode, parts, self.metrics, time.perf_counter)
-            served = await stack.enter_async_context(executor.running())
-        front = McpFront(
-            FrontSettings(
-                name=gateway.name,
-                version=gateway.version,
-                instructions=settings.instructions,
-                page_size=settings.page_size,
-                max_body_bytes=settings.max_body_bytes,
-                ttl_ms=round(settings.ttl * 1000),
-                keepalive=settings.keepalive,
-                max_streams=settings.max_streams,
-                max_search_results=(search and search.max_allowable_results) or 100,
-                allowed_origins=settings.allowed_origins,
-                allowed_hosts=settings.allowed_hosts,
-                loopback=values.is_loopback(host),
-                cache_scope=door.cache_scope,
-                protected_resource=door.metadata,
-                limits=settings.limits.settings(),
-                body_timeout=settings.limits.body_timeout,
-                write_timeout=settings.limits.write_timeout,
-            ),
-            catalog.published,
-            calls,
-            finder,
-            self._sessions,
-            clock=time.perf_counter,
-            random_bytes=os.urandom,
-            config=served,
-            access=door.access,
-            observer=_FrontObserver(self.metrics, settings.name),
-        )
-        listener = HttpListener(front, host, port, tls=door.tls, limits=settings.limits.connections())
-        try:
-            bound = await listener.start()
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise BindError(f"listener {settings.name!r}: cannot listen on {host}:{port}: {why}") from error
-        stack.push_async_callback(listener.stop, settings.drain_timeout)
-        self.rotation.add(lambda: door.watched(listener.renew))
-        self.fronts[settings.name] = front
-        self.bound[settings.name] = f"[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"{bound[0]}:{bound[1]}"
-        _log.info("listener %s serves %s on http://%s/mcp", settings.name, catalog.scope, self.bound[settings.name])
 
     def _ads_client(self, settings: ControlPlaneConfig) -> AdsClient:
         node = self._config.file.node
@@ -248,8 +280,8 @@ class Gateway:
                 server_name=None if settings.tls is None else settings.tls.server_name,
                 credentials=pem.PlaneCredentials(settings).wanted,
             ),
-            self._by_scope,
-            self.ingest.deliver,
+            (),
+            observing.Deliveries(self.ingest.deliver, self.metrics, time.perf_counter).deliver,
             clock=time.monotonic,
             rng=random.Random(),  # noqa: S311 - jitter, not secrets
             observer=self.panel.plane,
@@ -267,6 +299,15 @@ class Gateway:
             clock=time.time,  # noqa: TID251
             connected=lambda: self.ads is not None and self.ads.status().connected,
         )
+
+    def _engines(self) -> Callable[[Limits], Engine]:
+        """What makes sandboxes, looked for when the first gateway in code mode asks for it."""
+        if self._engine is None:
+            self._engine = deno.engine()
+        return self._engine
+
+    def _is_delivered(self, kind: Kind, name: ResourceId) -> bool:
+        return self.ads is not None and self.ads.holds(kind, name)
 
     async def _expand(self, source: OpenApiSource) -> Derived:
         return await deriving.expand(self.expander, source)
@@ -286,7 +327,12 @@ class Gateway:
     def ready(self) -> Mapping[str, object]:
         """`ready`: config loaded, and the initial fetch done or timed out. Also how old the content is."""
         fetched = self.ads is None or self.ads.is_ready or (self.coldstart is not None and self.coldstart.is_serving)
-        state: dict[str, object] = {"ready": self._loaded and fetched}
+        state: dict[str, object] = {
+            "ready": self._loaded and fetched and not self._draining,
+            "draining": self._draining,
+            "config_generation": self.reloader.generation,
+            "last_reload_error": self.reloader.last_error,
+        }
         if self.coldstart is not None:
             state["cache"] = self.coldstart.state()
         if self.ads is not None and self._config.file.control_plane is not None:
@@ -305,10 +351,35 @@ class Gateway:
         }
 
     @property
+    def catalogs(self) -> Sequence[Catalog]:
+        """One per listener, in the order of the config."""
+        return self.tenants.catalogs
+
+    @property
+    def fronts(self) -> Mapping[str, McpFront]:
+        """By listener."""
+        return {name: one.front for name, one in self.tenants.listeners.items() if one.bound}
+
+    @property
+    def bound(self) -> Mapping[str, str]:
+        """The address of each listener."""
+        return {name: one.bound for name, one in self.tenants.listeners.items() if one.bound}
+
+    @property
+    def doors(self) -> Mapping[str, Door]:
+        """By listener."""
+        return {name: one.door for name, one in self.tenants.listeners.items()}
+
+    @property
+    def embedders(self) -> Mapping[str, Embedder]:
+        """By listener, where there is one."""
+        found = {name: one.content.embedder for name, one in self.tenants.listeners.items()}
+        return {name: one for name, one in found.items() if one is not None}
+
+    @property
     def scopes(self) -> Mapping[str, str]:
         """The scope that each listener serves."""
-        listeners = self._config.file.listeners
-        return {one.name: catalog.scope for one, catalog in zip(listeners, self.catalogs, strict=True)}
+        return {name: one.catalog.scope for name, one in self.tenants.listeners.items()}
 
     def plane_address(self) -> str:
         """Where the control plane is."""
@@ -317,61 +388,9 @@ class Gateway:
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
-        self.metrics.problems.set(len(self.problems))
-        for catalog in self.catalogs:
-            self.metrics.tools.labels(catalog.scope).set(len(catalog.published.view.tools))
-            self.metrics.revision.labels(catalog.scope).set(catalog.published.view.revision)
-            self.metrics.catalog_tokens.labels(catalog.scope).set(sum(catalog.tokens.by_namespace().values()))
-        for door in self.doors.values():
-            door.measure()
-        for embedder in self.embedders.values():
-            embedder.measure()
-        servers = collections.Counter(one.state for one in self.upstreams.status())
-        for how in STATES:
-            self.metrics.mcp_servers.labels(how).set(servers[how])
-        self.metrics.mcp_refused.set(self.freshness.refusals)
-        if self.coldstart is not None:
-            age = self.coldstart.age
-            self.metrics.cache_age.set(-1 if age is None else age)
-            self.metrics.cache_left_out.set(self.coldstart.left_out)
-        if self.ads is not None:
-            status = self.ads.status()
-            self.metrics.xds_connected.set(status.connected)
-            self.metrics.xds_attempts.set(status.attempts)
-            at = status.last_response_at
-            self.metrics.xds_age.set(-1 if at is None else time.monotonic() - at)
-            for kind, state in status.types.items():
-                self.metrics.xds_responses.labels(kind.short, "ack").set(state.acks)
-                self.metrics.xds_responses.labels(kind.short, "nack").set(state.nacks)
-
-
-class _FrontObserver:
-    """What one front did, as metrics."""
-
-    def __init__(self, metrics: Metrics, listener: str) -> None:
-        self._requests = metrics.requests
-        self._listener = listener
-        self._streams = metrics.streams.labels(listener)
-        self._dropped = metrics.dropped
-        self._refused = metrics.refused
-
-    def answered(self, method: str, status: int, seconds: float, *, modern: bool) -> None:
-        """Count one answer."""
-        del seconds
-        era = "modern" if modern else "handshake"
-        self._requests.labels(self._listener, method, str(status), era).inc()
-
-    def streams(self, count: int) -> None:
-        """So many are open now."""
-        self._streams.set(count)
-
-    def dropped(self, what: str) -> None:
-        """Something was thrown away because a client reads too slowly."""
-        self._dropped.labels(self._listener, what).inc()
-
-    def refused(self, what: str) -> None:
-        """Somebody was turned away."""
-        self._refused.labels(self._listener, what).inc()
+        gauges.measure(self, time.monotonic())
+        self._measures.clusters(self.clusters.status())
+        self._measures.sessions(self._sessions.issued)
 
 
 def _processes(config: Config) -> dict[str, StdioServer]:
@@ -380,14 +399,19 @@ def _processes(config: Config) -> dict[str, StdioServer]:
     }
 
 
-def _static(config: Config) -> list[GatewaySpec]:
-    """The gateways with their listeners' own static servers beside those of the McpGateway message."""
-    return [
-        dataclasses.replace(
-            made, servers=(*made.servers, *(one.server(listener.name) for one in listener.stdio_servers))
-        )
-        for made, listener in zip(config.gateways, config.file.listeners, strict=True)
-    ]
+def _settings(config: Config) -> tuple[UpstreamsSettings, dict[str, Cluster], Sessions]:
+    """What upstreams, clusters and sessions are made of, secrets and all. ConfigError when one cannot be read."""
+    try:
+        upstreams = config.file.mcp_servers.settings(_processes(config))
+        return upstreams, {item.name: item.settings() for item in config.file.clusters}, _sessions(config)
+    except (ValueError, OSError, KeyError) as error:
+        raise ConfigError([str(error)]) from error
+
+
+def _fixed(old: FileConfig, new: FileConfig) -> dict[str, object]:
+    """What differs and cannot change while the gateway runs, as it is now."""
+    names = [name for name in FileConfig.model_fields if name not in _RUNTIME]
+    return {name: getattr(old, name) for name in names if getattr(old, name) != getattr(new, name)}
 
 
 def _sessions(config: Config) -> Sessions:

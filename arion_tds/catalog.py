@@ -84,9 +84,9 @@ class Catalog:
         `delivered` says of a resource name whether it came from the control plane; the rest is the old config's. What
         does not fit beside the new static content is returned, and not held.
         """
-        async with old._writing:  # noqa: SLF001 - its successor
+        async with old._writing:
             verdicts = await self.commit(list(_puts(old.snapshot, delivered)))
-            old._successor = self  # noqa: SLF001
+            old._successor = self
             old.snapshot = snapshots.EMPTY  # who reads the old one still has its View
         return [verdict.problem for verdict in verdicts if verdict.problem is not None]
 

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
+from arion_tds import static
 from arion_tds.catalog import Catalog
 from arion_tds.decode import table
 from arion_tds.decode.rules import DataRules
@@ -283,30 +284,14 @@ class Ingest:
         return PutServer(value, derived.tools), derived
 
     async def load(self, catalog: Catalog) -> list[Problem]:
-        """Commit a gateway's static content. Returns what was refused, for the start to fail on.
+        """Commit a gateway's static content and keep its servers fresh. Returns what was refused."""
+        made = await static.load(catalog, self.derive)
+        made.adopt(self._keeper)
+        return list(made.problems)
 
-        A static server that cannot be asked does not keep the gateway from starting: it is asked again until it can.
-        """
-        gateway = catalog.gateway
-        problems: list[Problem] = []
-        changes: list[Change] = [PutTool(tool) for tool in gateway.tools]
-        changes += [PutToolkit(toolkit) for toolkit in gateway.toolkits]
-        values: list[OpenApiSource | McpServer] = [*gateway.sources, *gateway.servers]
-        for value, (change, derived) in zip(values, await asyncio.gather(*map(self.derive, values)), strict=True):
-            if derived.problem is None:
-                changes.append(change)
-            elif isinstance(value, McpServer):
-                _log.warning("static MCP server %s: %s; it is asked again", value.namespace, derived.problem)
-                self._keeper.pending(catalog, value, None)
-            else:
-                problems.append(Problem(f"{catalog.scope}: static source {value.namespace!r}", derived.problem))
-        for change, verdict in zip(changes, await catalog.commit(changes), strict=True):
-            if verdict.problem is not None:
-                problems.append(Problem(f"{catalog.scope}: static {verdict.problem.where}", verdict.problem.why))
-            elif isinstance(change, PutServer):
-                self._keeper.follow(catalog, change.server)
-            self._warn(None, catalog.scope, verdict.warnings)
-        return problems
+    def configure(self, rules: DataRules) -> None:
+        """What delivered resources may read of this machine, from the next one on."""
+        self._rules = rules
 
     def _rules_for(self, catalog: Catalog) -> DataRules:
         search = catalog.gateway.search

@@ -6,6 +6,7 @@ values are listeners, scopes, types, backends and outcomes, all of which the con
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -152,6 +153,12 @@ class Metrics:
         )
         self.problems = Gauge("arion_tds_problems", "Resources that stand rejected", registry=r)
         self.streams = Gauge("arion_tds_streams", "Open notification streams", ["listener"], registry=r)
+        self.config_generation = Gauge(
+            "arion_tds_config_generation", "Configs taken into use since start, the first included", registry=r
+        )
+        self.config_refused = Gauge(
+            "arion_tds_config_refused", "1 while the newest config file stands refused", registry=r
+        )
         self.cache_age = Gauge(
             "arion_tds_cache_age_seconds",
             "Age of content served from disk that the control plane has not agreed to yet (-1: there is none)",
@@ -177,6 +184,12 @@ class Metrics:
             buckets=_LATENCY,
             registry=r,
         )
+
+    def forget(self, scope: str) -> None:
+        """The scope is served no longer: what is said of it goes."""
+        for gauge in (self.tools, self.revision, self.catalog_tokens, self.vectors):
+            with contextlib.suppress(KeyError):
+                gauge.remove(scope)
 
     def page(self) -> bytes:
         """The Prometheus text page."""

@@ -41,8 +41,12 @@ class Rotation:
     def add(self, source: Callable[[], Iterable[Watched]]) -> None:
         """Watch what this function gives, from now on."""
         self._sources.append(source)
-        for watched in source():
-            self._seen[watched.what] = _signature(watched.files)
+        self.note()
+
+    def note(self) -> None:
+        """There are new things, of files that have just been read: what differs from now on is a change."""
+        for watched in (watched for source in self._sources for watched in source()):
+            self._seen.setdefault(watched.what, _signature(watched.files))
 
     async def run(self) -> NoReturn:
         """Look, wait, look again. Ends when cancelled."""

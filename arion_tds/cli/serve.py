@@ -1,4 +1,4 @@
-"""`arion-tds serve -c gateway.yaml`: run the gateway until SIGTERM or SIGINT."""
+"""`arion-tds serve -c gateway.yaml`: run the gateway until SIGTERM or SIGINT; SIGHUP reads the file again."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ def run(chosen: argparse.Namespace) -> int:
     gc.set_threshold(100_000, 50, 100)
     factory = uvloop.new_event_loop if sys.platform != "win32" else None
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(loaded))
+        runner.run(_serve(loaded, chosen.config))
     return 0
 
 
-async def _serve(loaded: judging.Config) -> None:
+async def _serve(loaded: judging.Config, path: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with app.running(loaded):
+    async with app.running(loaded, path) as gateway:
+        if sys.platform != "win32":
+            loop.add_signal_handler(signal.SIGHUP, gateway.reloader.ask)
         gc.freeze()
         await stop.wait()
+        stop.clear()  # a second signal cuts the delay short
+        await gateway.drain(stop)

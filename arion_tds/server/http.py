@@ -1,12 +1,14 @@
 """The listening socket of an MCP front: bind, serve, stop in order.
 
 In: a front and an address. Out: the bound address; on stop the streams are told to end and running calls are finished
-up to a deadline. Called by app.
+up to a deadline. A front can be replaced by another while connections stay. Called by listening.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
+import contextlib
 import os
 import socket
 import ssl
@@ -44,7 +46,9 @@ class HttpListener:
         self._tls = tls
         self._backlog = backlog
         self._limits = ConnectionSettings() if limits is None else limits
-        self._gate = Gate(self._limits, front.refused)
+        self._gate = Gate(self._limits, lambda what: self._front.refused(what))  # noqa: PLW0108  (the front of that moment)
+        self._running: collections.Counter[McpFront] = collections.Counter()
+        self._done = asyncio.Event()
         self._http: Server | None = None
         self._servers: list[asyncio.Server] = []  # one, or after `renew` one for each socket
 
@@ -91,7 +95,7 @@ class HttpListener:
         self._servers = [await self._listen(http, sock=one) for one in same]
         await self.serve()
 
-    async def _listen(self, http: Server, **where: Any) -> asyncio.Server:
+    async def _listen(self, http: Server, **where: Any) -> asyncio.Server:  # noqa: ANN401  (those of the loop's)
         return await asyncio.get_running_loop().create_server(
             http,
             ssl=self._tls,
@@ -102,14 +106,33 @@ class HttpListener:
         )
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = request.protocol
-        if not isinstance(connection, Connection):
-            return await self._front.handler(request)
-        connection.begun()
+        connection, front, running = request.protocol, self._front, self._running
+        if isinstance(connection, Connection):
+            connection.begun()
+        running[front] += 1
         try:
-            return await self._front.handler(request)
+            return await front.handler(request)
         finally:
-            connection.ended()
+            running[front] -= 1
+            if front is not self._front:
+                self._done.set()
+            if isinstance(connection, Connection):
+                connection.ended()
+
+    def replace(self, front: McpFront) -> None:
+        """Serve requests with this front from now on, on the connections that there are too."""
+        self._front = front
+
+    async def leave(self, front: McpFront, deadline: float) -> None:
+        """End the streams of a front that was replaced, and wait `deadline` seconds for its calls."""
+        await front.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline):
+                while self._running[front]:
+                    self._done.clear()
+                    await self._done.wait()
+        if not self._running[front]:
+            del self._running[front]
 
     async def stop(self, deadline: float) -> None:
         """Take no new connections, end streams, let calls finish for `deadline` seconds, then cancel them."""
