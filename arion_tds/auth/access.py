@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from multidict import MultiMapping, istr
+from multidict import CIMultiDictProxy, istr
 
 from arion_tds.auth import jwt
 from arion_tds.auth.jwks import KeySource
@@ -24,6 +24,9 @@ from arion_tds.model.rbac import Rbac
 
 _MEMORY: Final = 300.0
 """Seconds that a token without an expiration is kept before it is verified again."""
+
+_VERDICTS: Final = 64
+"""Policies whose verdict a caller remembers."""
 
 _SUBJECT: Final = 256
 """Characters of a subject that are used as they are; longer ones are hashed."""
@@ -59,7 +62,7 @@ class AccessSettings:
 class TokenCaller:
     """A caller with a verified token."""
 
-    __slots__ = ("_mask", "expires", "subject", "token")
+    __slots__ = ("_mask", "_verdicts", "expires", "subject", "token")
 
     def __init__(self, token: Token, subject: str, expires: float) -> None:
         """`expires`: seconds since the epoch."""
@@ -67,10 +70,18 @@ class TokenCaller:
         self.subject: str | None = subject
         self.expires = expires
         self._mask = Mask(self.allows)
+        self._verdicts: dict[Rbac, bool] = {}
 
     def allows(self, rbac: Rbac | None) -> bool:
-        """Whether the token fulfils the rbac."""
-        return allows(rbac, self.token)
+        """Whether the token fulfils the rbac. It never changes its mind, so verdicts are kept."""
+        if rbac is None:
+            return True
+        verdict = self._verdicts.get(rbac)
+        if verdict is None:
+            if len(self._verdicts) >= _VERDICTS:
+                self._verdicts.clear()
+            verdict = self._verdicts[rbac] = allows(rbac, self.token)
+        return verdict
 
     def denied(self, guards: Sequence[Rbac]) -> int:
         """See `Caller.denied`."""
@@ -122,7 +133,7 @@ class JwtAccess:
                 continue
             if value[: len(prefix)].lower() != prefix.lower():
                 continue
-            if isinstance(headers, MultiMapping) and len(headers.getall(name)) > 1:
+            if type(headers) is CIMultiDictProxy and len(headers.getall(name)) > 1:
                 return self._denial(400, "invalid_request", f"the {name} header came more than once")
             return await self._admit(name, value[len(prefix) :].strip(), trusted)
         if not self._settings.required:
