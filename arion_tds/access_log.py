@@ -8,16 +8,17 @@ slow or full, is dropped and counted. A file that was moved away is opened anew:
 from __future__ import annotations
 
 import contextlib
-import datetime
 import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
 import msgspec
 from aiohttp import web
+from multidict import istr
 
 from arion_tds.server import noting
 
@@ -30,6 +31,7 @@ _END: Final = 2.0
 """Seconds that the last lines get at the end."""
 
 _CUT: Final = 256
+_USER_AGENT: Final = istr("User-Agent")
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("arion_tds.access_log")
 
@@ -127,16 +129,17 @@ class Requests:
         self._listener = listener
         self._line = _json if style == "json" else _text
         self._clock = clock
+        self._second = -1
+        self._stamp = ""
 
     def served(self, request: web.BaseRequest, status: int, seconds: float) -> None:
         """Log one request."""
-        at = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC).isoformat(timespec="milliseconds")
-        fields = {
-            "time": at,
+        fields: _Fields = {
+            "time": self._time(),
             "listener": self._listener,
             "remote": request.remote,
             "http_method": request.method,
-            "path": request.path[:_CUT],
+            "path": request.raw_path.partition("?")[0][:_CUT],
             "status": status,
             "ms": round(seconds * 1e3, 3),
             "method": _cut(request.get(noting.METHOD)),
@@ -144,9 +147,18 @@ class Requests:
             "outcome": request.get(noting.OUTCOME),
             "subject": _cut(request.get(noting.SUBJECT)),
             "request_id": request.get(noting.REQUEST_ID),
-            "user_agent": _cut(request.headers.get("User-Agent")),
+            "user_agent": _cut(request.headers.get(_USER_AGENT)),
         }
         self._log.write(self._line(fields))
+
+    def _time(self) -> str:
+        """Now, in UTC to the millisecond (RFC 3339)."""
+        now = self._clock()
+        second = int(now)
+        if second != self._second:
+            self._second = second
+            self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return f"{self._stamp}.{int((now - second) * 1000):03}Z"
 
 
 _Fields = dict[str, str | int | float | None]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from prometheus_client import Counter, Histogram
+
 from arion_tds import reasons
 from arion_tds.backends.attempts import ClusterStatus
 from arion_tds.history import History, Outcome, Verdict
@@ -25,14 +27,26 @@ class FrontObserver:
         self._listener = listener
         self._streams = metrics.streams.labels(listener)
         self._searched = metrics.searches.labels(listener, "http")
+        # To find a metric's child by its labels costs more than to count: few methods, statuses and eras are kept.
+        self._answers: dict[tuple[str, int, bool], tuple[Counter, Histogram]] = {}
 
     def answered(self, method: str, status: int, seconds: float, *, modern: bool) -> None:
         """Count one answer."""
-        era = "modern" if modern else "handshake"
-        self._metrics.requests.labels(self._listener, method, str(status), era).inc()
-        self._metrics.request_seconds.labels(self._listener, method).observe(seconds)
+        found = self._answers.get((method, status, modern))
+        if found is None:
+            found = self._answers[method, status, modern] = self._answer(method, status, modern=modern)
+        count, time = found
+        count.inc()
+        time.observe(seconds)
         if method == SEARCH_METHOD:
             self._searched.inc()
+
+    def _answer(self, method: str, status: int, *, modern: bool) -> tuple[Counter, Histogram]:
+        era = "modern" if modern else "handshake"
+        return (
+            self._metrics.requests.labels(self._listener, method, str(status), era),
+            self._metrics.request_seconds.labels(self._listener, method),
+        )
 
     def streams(self, count: int) -> None:
         """So many are open now."""

@@ -43,7 +43,7 @@ def test_a_json_line_holds_what_is_known_and_no_query(tmp_path: pathlib.Path) ->
     found = json.loads(line)
     assert found.pop("remote", None) is None
     assert found == {
-        "time": "2026-01-01T00:00:00.500+00:00",
+        "time": "2026-01-01T00:00:00.500Z",
         "listener": "a",
         "http_method": "POST",
         "path": "/mcp",
@@ -60,8 +60,8 @@ def test_a_json_line_holds_what_is_known_and_no_query(tmp_path: pathlib.Path) ->
 def test_a_text_line_has_every_place_filled(tmp_path: pathlib.Path) -> None:
     lines = logged(tmp_path / "log", "text", call(), make_mocked_request("GET", "/mcp"), status=499)
     assert lines == [
-        '[2026-01-01T00:00:00.500+00:00] "POST /mcp" 499 12.346 a "tools/call" "ns.tool" ok "-" "r-1" "tests" -',
-        '[2026-01-01T00:00:00.500+00:00] "GET /mcp" 499 12.346 a "-" "-" - "-" "-" "-" -',
+        '[2026-01-01T00:00:00.500Z] "POST /mcp" 499 12.346 a "tools/call" "ns.tool" ok "-" "r-1" "tests" -',
+        '[2026-01-01T00:00:00.500Z] "GET /mcp" 499 12.346 a "-" "-" - "-" "-" "-" -',
     ]
 
 
