@@ -102,6 +102,7 @@ class Freshness:
         self._tries: dict[tuple[str, str], Pending] = {}
         self._lookouts: dict[str, _Lookout] = {}
         self._first: dict[McpServer, list[asyncio.Event]] = {}
+        self._taking: dict[tuple[str, str], asyncio.Task[None] | None] = {}
         self._ending = False
         self._tasks = asyncio.TaskGroup()
 
@@ -179,6 +180,7 @@ class Freshness:
     def forget(self, scope: str, namespace: str) -> None:
         """The server was removed."""
         self.superseded(scope, namespace)
+        self._taking.pop((scope, namespace), None)
         _end(self._followed.pop((scope, namespace), None))
 
     def forget_scope(self, scope: str) -> None:
@@ -213,9 +215,13 @@ class Freshness:
         """Serve what a refused server lists at last, unless `trying` was superseded before its turn came."""
         key = (catalog.scope, server.namespace)
         put = PutServer(server, derived.tools)
+        self._taking[key] = trying
         verdicts = await catalog.commit([put], when=lambda: self._pending.get(key) is trying)
+        removed = self._taking.get(key) is not trying  # meanwhile: that commit is the next
+        if not removed:
+            del self._taking[key]
         problem = verdicts[0].problem if verdicts else None
-        if not verdicts or problem is not None:
+        if not verdicts or problem is not None or removed:
             self.refused(server)
             if problem is not None:
                 _log.warning("MCP server %s: still refused: %s", server.namespace, problem.why)
