@@ -17,7 +17,7 @@ from arion_tds.backends.mcp.address import parse as parse_addresses
 from arion_tds.backends.mcp.pool import UpstreamsSettings
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
-from arion_tds.config.access import JwtConfig, LimitsConfig, ListenerTlsConfig
+from arion_tds.config.access import AuditConfig, JwtConfig, LimitsConfig, ListenerTlsConfig
 from arion_tds.config.lifetime import CacheConfig, ReloadConfig
 from arion_tds.config.observing import AccessLogConfig, MetricsConfig
 from arion_tds.config.values import Address, Model, Pause, Seconds, Secret
@@ -28,9 +28,9 @@ from arion_tds.model.server import McpServer
 from arion_tds.openapi.limits import Limits as OpenApiLimits
 from arion_tds.openapi.limits import Output
 
-
 MIN_TOKEN: Final = 16
 """Bytes of an admin token, at least."""
+
 
 class NodeConfig(Model):
     """Who we are to the control plane; `cluster` is the fleet."""
@@ -86,7 +86,6 @@ class AdminConfig(Model):
 
     address: Address = "127.0.0.1:9901"
     """Where the operator's pages are; loopback unless told otherwise."""
-
     token: Secret | None = None
     """Must be shown for every page but /healthz and /readyz: as a bearer token, or as the password of Basic."""
 
@@ -108,6 +107,7 @@ class RotationConfig(Model):
 
     interval: Seconds = 5.0
     """Their files are looked at this often."""
+
 
 class SessionsConfig(Model):
     """Session ids are signed; replicas that share the key accept each other's. Without a key: random at start."""
@@ -187,9 +187,9 @@ class ListenerConfig(Model):
     jwt: JwtConfig | None = None
     """Tokens that callers show; without it nobody is known."""
     limits: LimitsConfig = LimitsConfig()
-    drain_timeout: Seconds = 10.0
     tls: ListenerTlsConfig | None = None
     """Plain text when unset."""
+    drain_timeout: Seconds = 10.0
     """Calls under way get this long when the listener stops."""
 
 
@@ -380,8 +380,8 @@ class FileConfig(Model):
     """Needed when a listener uses `tds`."""
     admin: AdminConfig = AdminConfig()
     sessions: SessionsConfig = SessionsConfig()
-    listeners: tuple[ListenerConfig, ...] = Field(min_length=1)
     rotation: RotationConfig = RotationConfig()
+    listeners: tuple[ListenerConfig, ...] = Field(min_length=1)
     """At least one."""
     clusters: tuple[ClusterConfig, ...] = ()
     data_sources: DataSourcesConfig = DataSourcesConfig()
@@ -389,6 +389,8 @@ class FileConfig(Model):
     mcp_servers: McpServersConfig = McpServersConfig()
     log: LogConfig = LogConfig()
     access_log: AccessLogConfig | None = None
+    """None is written when unset."""
+    audit_log: AuditConfig | None = None
     """None is written when unset."""
     metrics: MetricsConfig = MetricsConfig()
     cache: CacheConfig | None = None

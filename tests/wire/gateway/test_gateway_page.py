@@ -45,7 +45,7 @@ async def take_picture(page: Page) -> None:
     """The picture of the README, if it was asked for."""
     path = os.environ.get("ADMIN_SCREENSHOT")
     if path is not None:
-        pathlib.Path(path).write_bytes(await page.screenshot())  # noqa: ASYNC240 - nobody waits meanwhile
+        pathlib.Path(path).write_bytes(await page.screenshot())
 
 
 async def test_it_shows_finds_explains_and_follows(here: House, page: Page) -> None:
