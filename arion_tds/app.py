@@ -24,6 +24,7 @@ from typing import Final
 
 from arion_tds import deriving, embedding, gauges, log, observing, pem
 from arion_tds.access_log import AccessLog, Requests
+from arion_tds.audit import Audit
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
@@ -36,7 +37,7 @@ from arion_tds.codemode import deno
 from arion_tds.codemode.engine import Engine
 from arion_tds.codemode.limits import Limits
 from arion_tds.coldstart import ColdStart
-from arion_tds.config import judging, values
+from arion_tds.config import judging, plane, values
 from arion_tds.config.file import ControlPlaneConfig, FileConfig
 from arion_tds.config.judging import Config
 from arion_tds.doors import Clocks, Door
@@ -59,7 +60,7 @@ from arion_tds.rotation import Rotation
 from arion_tds.server.http import McpFront
 from arion_tds.server.sessions import Sessions
 from arion_tds.tenants import Tenants
-from arion_tds.xds.stream import AdsClient, AdsSettings
+from arion_tds.xds.stream import AdsClient
 
 _log = logging.getLogger("arion_tds.app")
 
@@ -97,6 +98,7 @@ class Gateway:
         self.metrics = Metrics(file.metrics.tools)
         self._measures = observing.Measures(self.metrics)
         self._access_log: AccessLog | None = None
+        self._audit_log: AccessLog | None = None
         self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
         self.history = History(time.time)  # noqa: TID251
         observing.rejections(self.history, self.metrics)
@@ -138,6 +140,7 @@ class Gateway:
             sources=sources,
             engine=self._engines,
             requests=self._requests,
+            audit=self._audit,
         )
         self.tenants = Tenants(shared, self.ingest, self.freshness, by_scope, self._tasks)
         self.reloader = Reloader(path, self.apply, lambda: self._config.file.reload.watch)
@@ -159,7 +162,7 @@ class Gateway:
         stack.push_async_callback(self.expander.close)
         await stack.enter_async_context(self.freshness.running())
         await stack.enter_async_context(self._tasks)
-        self._open_access_log(stack)
+        self._open_logs(stack)
         await self._start_admin(stack)
         if self.cache is not None and self.coldstart is not None:
             await self.coldstart.read(one.scope for one in self._config.gateways if one.scope is not None)
@@ -233,16 +236,17 @@ class Gateway:
             async with asyncio.timeout(self._config.file.drain_delay):
                 await cut.wait()
 
-    def _open_access_log(self, stack: AsyncExitStack) -> None:
-        settings = self._config.file.access_log
-        if settings is None:
-            return
-        try:
-            log = AccessLog(settings.path, settings.max_buffer_bytes, self.metrics.access_log_dropped.inc)
-        except OSError as error:
-            raise ConfigError([f"access_log.path {settings.path}: {error.strerror or error}"]) from error
-        stack.enter_context(log.running())
-        self._access_log = log
+    def _open_logs(self, stack: AsyncExitStack) -> None:
+        access, audit = self._config.file.access_log, self._config.file.audit_log
+        dropped = self.metrics.access_log_dropped.inc, self.metrics.audit_dropped.inc
+        self._access_log = access and _opened(stack, "access_log", access.path, access.max_buffer_bytes, dropped[0])
+        self._audit_log = audit and _opened(stack, "audit_log", audit.path, audit.max_buffer_bytes, dropped[1])
+
+    def _audit(self, listener: str) -> Audit | None:
+        settings = self._config.file.audit_log
+        if settings is None or self._audit_log is None:
+            return None
+        return Audit(self._audit_log, listener, time.time, arguments=settings.arguments)  # noqa: TID251
 
     def _requests(self, listener: str) -> Requests | None:
         settings = self._config.file.access_log
@@ -262,24 +266,8 @@ class Gateway:
         _log.info("admin on http://%s", admin.bound)
 
     def _ads_client(self, settings: ControlPlaneConfig) -> AdsClient:
-        node = self._config.file.node
         return AdsClient(
-            AdsSettings(
-                address=settings.address,
-                node_id=node.id,
-                node_cluster=node.cluster,
-                subscription=settings.subscription,
-                initial_fetch_timeout=settings.initial_fetch_timeout,
-                connect_timeout=settings.connect_timeout,
-                keepalive_time=settings.keepalive_time,
-                keepalive_timeout=settings.keepalive_timeout,
-                max_message_bytes=settings.max_message_bytes,
-                backoff_base=settings.backoff_base,
-                backoff_max=settings.backoff_max,
-                max_unanswered=settings.max_unanswered,
-                server_name=None if settings.tls is None else settings.tls.server_name,
-                credentials=pem.PlaneCredentials(settings).wanted,
-            ),
+            plane.ads(settings, self._config.file.node, pem.PlaneCredentials(settings).wanted),
             (),
             observing.Deliveries(self.ingest.deliver, self.metrics, time.perf_counter).deliver,
             clock=time.monotonic,
@@ -288,10 +276,10 @@ class Gateway:
         )
 
     def _cache(self) -> Cache | None:
-        settings, plane = self._config.file.cache, self._config.file.control_plane
+        settings = self._config.file.cache
         if settings is None:
             return None
-        origin = Origin("" if plane is None else plane.address, self._config.file.node.cluster)
+        origin = Origin(self.plane_address(), self._config.file.node.cluster)
         return Cache(
             settings.directory,
             settings.max_bytes,
@@ -383,8 +371,8 @@ class Gateway:
 
     def plane_address(self) -> str:
         """Where the control plane is."""
-        plane = self._config.file.control_plane
-        return "" if plane is None else plane.address
+        settings = self._config.file.control_plane
+        return "" if settings is None else settings.address
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
@@ -418,6 +406,16 @@ def _sessions(config: Config) -> Sessions:
     settings = config.file.sessions
     key = settings.key.read() if settings.key is not None else os.urandom(32)
     return Sessions(key, clock=time.time, random_bytes=os.urandom, lifetime=settings.lifetime)  # noqa: TID251
+
+
+def _opened(stack: AsyncExitStack, key: str, path: str, most: int, dropped: Callable[[int], None]) -> AccessLog:
+    """A log that is written while the stack stands."""
+    try:
+        log = AccessLog(path, most, dropped)
+    except OSError as error:
+        raise ConfigError([f"{key}.path {path}: {error.strerror or error}"]) from error
+    stack.enter_context(log.running())
+    return log
 
 
 @contextlib.asynccontextmanager
