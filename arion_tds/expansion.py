@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import arion_tds
+from arion_tds import child
+from arion_tds.child import Child
 from arion_tds.model.problem import Problem
 from arion_tds.model.source import OpenApiSource
 from arion_tds.model.tool import Tool
@@ -51,14 +53,12 @@ class _Unpickler(pickle.Unpickler):
 class _Worker:
     """One worker process. Used by one expansion at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Child) -> None:
         self.process = process
 
     async def expand(self, job: Job) -> tuple[Expansion, bool]:
         """The expansion, and whether the worker can be used again. Raises when the process is broken."""
         stdin, stdout = self.process.stdin, self.process.stdout
-        if stdin is None or stdout is None:  # never: both are pipes
-            raise ConnectionError("worker has no pipes")
         stdin.write(frame(pickle.dumps(job, 5)))
         await stdin.drain()
         head = _load(await _read(stdout))
@@ -74,9 +74,8 @@ class _Worker:
     def kill(self) -> None:
         """Kill the process if it lives. Whoever reads from it finds the end of its output."""
         if self.process.returncode is None:
-            # Not process.kill(): that polls, and so may take the exit status away from the event loop (it reports 255).
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGKILL)
+                self.process.kill()
 
     async def end(self) -> int | None:
         """Kill the process and wait for it; nobody else may be reading. Its exit status, negative for a signal."""
@@ -84,11 +83,13 @@ class _Worker:
         try:
             async with asyncio.timeout(_KILL_WAIT):
                 # wait() returns only after the pipe is at its end, so what the worker still said is thrown away.
-                while self.process.stdout is not None and await self.process.stdout.read(1 << 20):
+                while await self.process.stdout.read(1 << 20):
                     pass
                 return await self.process.wait()
         except TimeoutError:
             return None
+        finally:
+            self.process.close()
 
 
 class Expander:
@@ -154,7 +155,7 @@ class Expander:
                     expansion, healthy = await worker.expand(job)
             except TimeoutError:
                 return _rejected(f"expansion takes too long {self._limits.named('max_wall_seconds')}")
-            except (OSError, EOFError, asyncio.IncompleteReadError, pickle.UnpicklingError, ValueError) as error:
+            except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, ValueError) as error:
                 status = await worker.end()
                 if not fresh and not self._closed.is_set() and status is not None and status != -signal.SIGXCPU:
                     continue  # it may have died while it was idle: once more in a new one
@@ -185,14 +186,7 @@ class Expander:
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         paths = [str(Path(arion_tds.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "arion_tds.openapi.worker"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # an interrupt at the terminal is the gateway's to handle
-        )
-        return _Worker(process), True
+        return _Worker(await child.start((sys.executable, "-P", "-m", "arion_tds.openapi.worker"), environment)), True
 
     def _why(self, status: int | None, error: Exception) -> str:
         if status == -signal.SIGXCPU:

@@ -26,6 +26,7 @@ from multidict import CIMultiDict
 from arion_tds.backends.mcp import wire
 from arion_tds.backends.mcp.era import Peer
 from arion_tds.backends.mcp.line import Answer, Background, Broken, Hear, Limit, failure, malformed, too_large
+from arion_tds.child import Child, start
 
 _log = logging.getLogger(__name__)
 _INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -61,7 +62,7 @@ class _Waiting:
 class _Child:
     """One process and what it still owes. `resting`: it was told to end."""
 
-    process: asyncio.subprocess.Process
+    process: Child
     stdin: asyncio.StreamWriter
     begun: float
     waiting: dict[int, _Waiting] = dataclasses.field(default_factory=dict)
@@ -172,22 +173,17 @@ class StdioLine:
                 why = f"its process crashed {self._crashes} times; the next start is in {self._not_before - now:.1f} s"
                 raise Broken(failure(why, self._name, retryable=True), executed=False)
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *self._server.command,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    env={key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(self._server.env),
+                process = await start(
+                    self._server.command,
+                    {key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(self._server.env),
                     cwd=self._server.cwd,
+                    errors=True,
                     limit=self._server.max_line,
-                    start_new_session=True,
                 )
             except (OSError, ValueError) as error:
                 raise Broken(failure(f"its command cannot be started: {error}", self._name), executed=False) from error
-            stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-            assert stdin is not None and stdout is not None and stderr is not None  # noqa: S101, PT018 - pipes
-            child = self._child = _Child(process, stdin, now)
-            owner = asyncio.get_running_loop().create_task(self._own(child, stdout, stderr))
+            child = self._child = _Child(process, process.stdin, now)
+            owner = asyncio.get_running_loop().create_task(self._own(child, process.stdout, process.stderr))
             self._owners.add(owner)
             owner.add_done_callback(self._owners.discard)
             return child
@@ -329,6 +325,7 @@ async def _end(child: _Child) -> None:
                 await child.process.wait()
                 break
     _kill(child)
+    child.process.close()
 
 
 def _kill(child: _Child) -> None:
