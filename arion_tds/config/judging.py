@@ -62,7 +62,7 @@ def judge(value: object) -> Config:
     if file is None:
         raise ConfigError(problems + _gateway_problems(value))
     gateways, more, warnings = _gateways(file)
-    problems += more + _duplicates(file, gateways)
+    problems += more + _duplicates(file, gateways) + _unknown_clusters(file, gateways)
     if problems:
         raise ConfigError(problems)
     return Config(file, tuple(found for found in gateways if found is not None), tuple(warnings))
@@ -156,6 +156,20 @@ def _duplicates(file: FileConfig, gateways: list[Gateway | None]) -> list[str]:
             )
     if file.control_plane is None and any(gateway is not None and gateway.scope for gateway in gateways):
         problems.append("control_plane: missing, but a listener uses tds: add `control_plane: {address: host:port}`")
+    return problems
+
+
+def _unknown_clusters(file: FileConfig, gateways: list[Gateway | None]) -> list[str]:
+    """Clusters that a gateway itself needs. Those of tools may come later; calls say what is missing."""
+    known = {item.name for item in file.clusters}
+    problems: list[str] = []
+    for position, gateway in enumerate(gateways):
+        search = None if gateway is None else gateway.search
+        if search is not None and search.embeddings is not None and search.embeddings.cluster not in known:
+            problems.append(
+                f"listeners[{position}].mcp_gateway.search.embeddings.cluster: there is no cluster "
+                f"{search.embeddings.cluster!r}: define it under `clusters`"
+            )
     return problems
 
 

@@ -132,3 +132,11 @@ def test_a_secret_is_read_when_it_is_needed_and_stands_in_no_dump(
     assert values.Secret(environment="ARION_KEY").read() == b"canary-from-environment"
     judged = judging.judge(config(sessions={"key": {"file": str(path)}}))
     assert "canary" not in judged.file.model_dump_json()
+
+
+def test_embeddings_need_a_cluster_that_is_there() -> None:
+    search = {"embeddings": {"cluster": "models", "model_id": "m", "dimensions": 8}}
+    (found,) = mistakes(config(listener(search=search)))
+    assert found.startswith("listeners[0].mcp_gateway.search.embeddings.cluster: there is no cluster 'models'")
+    clusters = [{"name": "models", "endpoints": ["http://127.0.0.1:1"]}]
+    assert judging.judge(config(listener(search=search), clusters=clusters)).gateways[0].search is not None
