@@ -27,7 +27,10 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     showing.table(("type", "resource", "version", "since", "state", "reason"), map(_row, problems))
     dropped = f" ({found['dropped']} older ones are forgotten)" if found["dropped"] else ""
-    print(f"{len(problems)} problems{dropped}" if problems else "nothing stands rejected", file=sys.stderr)
+    print(
+        f"{showing.counted(len(problems), 'problem')}{dropped}" if problems else "nothing stands rejected",
+        file=sys.stderr,
+    )
     return 0
 
 

@@ -90,6 +90,11 @@ def span(seconds: float | None) -> str:
     return f"{round(seconds)} s"
 
 
+def counted(count: int, what: str) -> str:
+    """A number and its noun."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def shortened(text: str, most: int = 100) -> str:
     """The first line of it, cut."""
     first = text.strip().split("\n", 1)[0]

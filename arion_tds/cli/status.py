@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
         showing.table(("upstream", "what"), troubles)
     rejected = found["problems"]["rejected"]
     if rejected:
-        showing.line((f"{rejected} resources stand rejected", "bold red"), ": see arion-tds problems")
+        showing.line((f"rejected: {showing.counted(rejected, 'resource')}", "bold red"), ", see arion-tds problems")
     return 0 if found["ready"] else 1
 
 

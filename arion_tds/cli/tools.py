@@ -35,7 +35,9 @@ def run(chosen: argparse.Namespace) -> int:
             print(showing.clean(one["name"]))
         return 0
     showing.table(("name", "scope", "owner", "backend", "tokens", "seen by", "description"), map(_row, found))
-    print(f"{len(found)} tools" + (f" of {len(scopes)} scopes" if len(scopes) > 1 else ""), file=sys.stderr)
+    print(
+        showing.counted(len(found), "tool") + (f" of {len(scopes)} scopes" if len(scopes) > 1 else ""), file=sys.stderr
+    )
     return 0
 
 

@@ -73,7 +73,7 @@ async def test_status_is_one_screen(sh: Shell) -> None:
     assert "ready" in sh.out
     assert f"http://{sh.house.gateway.bound['a']}/mcp\ta/main" in sh.out
     assert "sky (tools, 1)" in sh.out
-    assert "1 resources stand rejected: see arion-tds problems" in sh.out
+    assert "rejected: 1 resource, see arion-tds problems" in sh.out
     assert await sh("status", "--json") == 0
     assert sh.json()["ready"] is True
 
@@ -132,7 +132,7 @@ async def test_problems_are_listed_with_their_reasons(sh: Shell) -> None:
     await sh.house.refused("McpTool", "a/main/sky.snow", tool("sky.snow", "", description=""), "description")
     assert await sh("problems", "--scope", "a/main") == 0
     assert "a/main/sky.snow" in sh.out
-    assert "1 problems" in sh.err
+    assert "1 problem" in sh.err
     assert await sh("problems", "--scope", "b/main", "--json") == 0
     assert sh.json()["problems"] == []
 
