@@ -24,10 +24,10 @@ from typing import Final
 
 from arion_tds import deriving, embedding, gauges, log, observing, pem
 from arion_tds.access_log import AccessLog, Requests
-from arion_tds.audit import Audit
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
+from arion_tds.audit import Audit
 from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams, UpstreamsSettings
 from arion_tds.backends.mcp.stdio import StdioServer
@@ -239,8 +239,10 @@ class Gateway:
     def _open_logs(self, stack: AsyncExitStack) -> None:
         access, audit = self._config.file.access_log, self._config.file.audit_log
         dropped = self.metrics.access_log_dropped.inc, self.metrics.audit_dropped.inc
-        self._access_log = access and _opened(stack, "access_log", access.path, access.max_buffer_bytes, dropped[0])
-        self._audit_log = audit and _opened(stack, "audit_log", audit.path, audit.max_buffer_bytes, dropped[1])
+        if access is not None:
+            self._access_log = _opened(stack, "access_log", access.path, access.max_buffer_bytes, dropped[0])
+        if audit is not None:
+            self._audit_log = _opened(stack, "audit_log", audit.path, audit.max_buffer_bytes, dropped[1])
 
     def _audit(self, listener: str) -> Audit | None:
         settings = self._config.file.audit_log

@@ -30,6 +30,10 @@ _encode = msgspec.json.Encoder().encode
 _NAMES: dict[type, str] = {RestBackend: "rest", OperationBackend: "openapi", McpBackend: "mcp"}
 
 
+Audit = Callable[[str, dict[str, Any], CallContext, str, float], None]
+"""Hears of a call that is over: the tool's qualified name, arguments, context, outcome, seconds. Must not block."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Backends:
     """Everything that calls go to; shared by all listeners."""
@@ -48,8 +52,11 @@ class Calls:
         backends: Backends,
         metrics: Metrics,
         clock: Callable[[], float],
+        *,
+        audit: Audit | None = None,
     ) -> None:
-        """`clock` gives seconds and never goes back."""
+        """`clock` gives seconds and never goes back. `audit` hears of every call that is over."""
+        self._audit = audit
         self._limits = Limits(gateway.upstream_timeout, gateway.max_response_bytes)
         self._clusters = backends.clusters
         self._upstreams = backends.upstreams
@@ -74,7 +81,10 @@ class Calls:
         outcome = _outcome(result)
         self._outcomes[backend, outcome].inc()
         self._by_tool.count(entry.tool.qualified, good=outcome == "ok")
-        self._seconds[backend].observe(self._clock() - started)
+        seconds = self._clock() - started
+        self._seconds[backend].observe(seconds)
+        if self._audit is not None:
+            self._audit(entry.tool.qualified, arguments, context, outcome, seconds)
         return result
 
     async def _dispatch(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> CallResult | RpcError:

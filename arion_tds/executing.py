@@ -100,7 +100,10 @@ class _Host:
         self._allows = context.allows
         # A host call is a call of its own: nothing of the request's params, headers or streams goes with it.
         self._context = CallContext(
-            request_id=context.request_id, traceparent=context.traceparent, allows=context.allows
+            request_id=context.request_id,
+            traceparent=context.traceparent,
+            allows=context.allows,
+            subject=context.subject,
         )
 
     def namespaces(self) -> Mapping[str, int]:

@@ -20,6 +20,7 @@ from contextlib import AsyncExitStack
 
 from arion_tds import disclosure
 from arion_tds.access_log import Requests
+from arion_tds.audit import Audit
 from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.calls import Backends, Calls
@@ -45,7 +46,8 @@ from arion_tds.server.settings import MethodsConfig
 class Shared:
     """What the listeners of a process have in common.
 
-    `engine` gives what runs programs where a gateway is in code mode; `requests` the access log of a listener, by name.
+    `engine` gives what runs programs where a gateway is in code mode; `requests` and `audit` the logs of a
+    listener, by name.
     """
 
     clusters: Clusters
@@ -56,6 +58,7 @@ class Shared:
     sources: Sources
     engine: Callable[[], Callable[[Limits], Engine]]
     requests: Callable[[str], Requests | None]
+    audit: Callable[[str], Audit | None]
 
 
 class Content:
@@ -207,7 +210,8 @@ class Listener:
         settings, catalog, shared = self.settings, self.content.catalog, self._shared
         gateway = catalog.gateway
         backends = Backends(shared.clusters, shared.upstreams)
-        calls = Calls(settings.name, gateway, backends, shared.metrics, time.perf_counter)
+        audit = shared.audit(settings.name)
+        calls = Calls(settings.name, gateway, backends, shared.metrics, time.perf_counter, audit=audit)
         finder = Finder(catalog, self.content.embedder)
         return McpFront(
             self._front_settings(loopback=loopback),

@@ -89,6 +89,9 @@ class Metrics:
         self.cluster_events = Counter(
             "arion_tds_cluster_events", "Calls, retries and overflows of a cluster", ["cluster", "event"], registry=r
         )
+        self.audit_dropped = Counter(
+            "arion_tds_audit_dropped", "Lines of the audit log that were not written", registry=r
+        )
         self.access_log_dropped = Counter(
             "arion_tds_access_log_dropped", "Lines of the access log that were not written", registry=r
         )

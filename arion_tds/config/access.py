@@ -223,6 +223,25 @@ class JwtConfig(Model):
         return f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path.rstrip('/')}"
 
 
+class AuditConfig(Model):
+    """One JSON line per tool call: who, which tool, when, what became of it, how long it took."""
+
+    path: str = "stderr"
+    """Absolute path of a file, or `stderr`. A file that is moved away is opened anew."""
+    arguments: bool = False
+    """Also what the tool was called with. They may hold anything that callers know."""
+    max_buffer_bytes: int = Field(default=4 << 20, ge=1 << 16)
+    """Lines that wait to be written; what goes beyond is dropped and counted (`arion_tds_audit_dropped_total`)."""
+
+    @pydantic.field_validator("path")
+    @classmethod
+    def _absolute(cls, value: str) -> str:
+        if value != "stderr" and (not pathlib.PurePath(value).is_absolute() or "\0" in value):
+            msg = f"{value!r} is neither an absolute path nor stderr"
+            raise ValueError(msg)
+        return value
+
+
 class LimitsConfig(Model):
     """How much one listener takes, in all and from one caller. Whoever is turned away is told so (429, 503)."""
 

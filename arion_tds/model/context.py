@@ -21,7 +21,8 @@ class CallContext:
     to modern MCP upstreams. `param_headers` are its `Mcp-Param-*` headers. `notify` relays an upstream's
     notification (one JSON-RPC message as bytes) to the caller while the call runs; None where the caller cannot
     hear it. `progress_token` is the caller's token as JSON, if it asked for progress. `allows` says which tools the
-    caller may use: for tools of the gateway that find or call others. `session` is the id of a handshake session.
+    caller may use: for tools of the gateway that find or call others. `session` is the id of a handshake session,
+    `subject` whose token it was.
     """
 
     request_id: str
@@ -33,6 +34,7 @@ class CallContext:
     progress_token: bytes | None = None
     allows: Callable[[Rbac | None], bool] = nothing_granted
     session: str | None = None
+    subject: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class CallRunner:
             progress_token=None if token is None else bytes(token),
             allows=asked.caller.allows,
             session=asked.session,
+            subject=asked.caller.subject,
         )
         asked.http[noting.REQUEST_ID] = context.request_id
         return await self._answer(view, asked, call, context, answering)
