@@ -58,7 +58,7 @@ def judge(value: object) -> Config:
     try:
         file = FileConfig.model_validate(value)
     except pydantic.ValidationError as error:
-        problems += [f"{_path(found['loc'])}: {_sentence(found)}" for found in error.errors()]
+        problems += _mistakes(error)
     if file is None:
         raise ConfigError(problems + _gateway_problems(value))
     gateways, more, warnings = _gateways(file)
@@ -176,6 +176,17 @@ def _unknown_clusters(file: FileConfig, gateways: list[Gateway | None]) -> list[
 def _twice(values: list[str], where: str, key: str) -> list[str]:
     repeated = sorted({value for value in values if values.count(value) > 1})
     return [f"{where}: {key} {value!r} is used more than once" for value in repeated]
+
+
+def _mistakes(error: pydantic.ValidationError) -> list[str]:
+    """Each mistake once: a list whose entries are all wrong is said to be empty as well, which it is not."""
+    found = error.errors()
+    places = [one["loc"] for one in found]
+    return [
+        f"{_path(one['loc'])}: {_sentence(one)}"
+        for one in found
+        if not (one["type"] == "too_short" and any(place[: len(one["loc"])] == one["loc"] != place for place in places))
+    ]
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -140,3 +140,21 @@ def test_embeddings_need_a_cluster_that_is_there() -> None:
     assert found.startswith("listeners[0].mcp_gateway.search.embeddings.cluster: there is no cluster 'models'")
     clusters = [{"name": "models", "endpoints": ["http://127.0.0.1:1"]}]
     assert judging.judge(config(listener(search=search), clusters=clusters)).gateways[0].search is not None
+
+
+def test_a_list_whose_only_entry_is_wrong_is_not_said_to_be_empty() -> None:
+    assert mistakes(config({**listener(), "pagesize": 3})) == ["listeners[0].pagesize: unknown key"]
+    assert any(one.startswith("listeners: ") for one in mistakes({"listeners": []}))
+
+
+def test_a_cache_needs_an_absolute_path() -> None:
+    assert judging.judge(config(cache={"directory": "/var/lib/arion-tds"})).file.cache is not None
+    (found,) = mistakes(config(cache={"directory": "here"}))
+    assert "'here' is not an absolute path" in found
+
+
+def test_a_pause_may_be_none_and_a_time_may_not() -> None:
+    assert judging.judge(config(drain_delay="1500ms")).file.drain_delay == 1.5
+    assert judging.judge(config(drain_delay=0)).file.drain_delay == 0
+    assert mistakes(config(drain_delay=-1))
+    assert mistakes(config({**listener(), "drain_timeout": 0}))
