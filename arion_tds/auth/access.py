@@ -62,15 +62,21 @@ class AccessSettings:
 class TokenCaller:
     """A caller with a verified token."""
 
-    __slots__ = ("_mask", "_verdicts", "expires", "subject", "token")
+    __slots__ = ("_mask", "_now", "_verdicts", "expires", "subject", "token")
 
-    def __init__(self, token: Token, subject: str, expires: float) -> None:
-        """`expires`: seconds since the epoch."""
+    def __init__(self, token: Token, subject: str, expires: float | None, now: Callable[[], float]) -> None:
+        """`expires` and `now`: seconds since the epoch; None: the token does not expire."""
+        self._now = now
         self.token = token
         self.subject: str | None = subject
         self.expires = expires
         self._mask = Mask(self.allows)
         self._verdicts: dict[Rbac, bool] = {}
+
+    @property
+    def lasts(self) -> float | None:
+        """Seconds until the token has expired."""
+        return None if self.expires is None else self.expires - self._now()
 
     def allows(self, rbac: Rbac | None) -> bool:
         """Whether the token fulfils the rbac. It never changes its mind, so verdicts are kept."""
@@ -197,7 +203,7 @@ class JwtAccess:
             return token
         expires = jwt.expires(token)
         until = self._now() + _MEMORY if expires is None else expires + provider.clock_skew
-        caller = TokenCaller(token, _subject(provider.name, token), until)
+        caller = TokenCaller(token, _subject(provider.name, token), None if expires is None else until, self._now)
         return _Known(caller, until, source, keys)
 
     def _denial(self, status: int, error: str, message: str, more: str = "") -> Denial:

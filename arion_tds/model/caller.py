@@ -21,6 +21,11 @@ class Caller(Protocol):
         """Binds sessions: a session id works only for the subject that it was issued to. None: nobody in particular."""
         ...
 
+    @property
+    def lasts(self) -> float | None:
+        """Seconds that the caller may still be taken for who they are. None: for ever."""
+        ...
+
     def allows(self, rbac: Rbac | None) -> bool:
         """Whether the caller may use (and therefore see) a tool with this rbac."""
         ...
@@ -58,6 +63,7 @@ class Anonymous:
     __slots__ = ("_mask",)
 
     subject: str | None = None
+    lasts: float | None = None
 
     def __init__(self) -> None:
         self._mask = Mask(nothing_granted)

@@ -95,6 +95,9 @@ class Streams:
         settings = self._settings
         changed, last = sent
         caller, who = whose
+        timer = None
+        if caller.lasts is not None:  # the stream ends with the token that opened it
+            timer = asyncio.get_running_loop().call_later(max(0.0, caller.lasts), stream.end, last)
         self._by_caller[who] = self._by_caller.get(who, 0) + 1
         self._open[stream] = last
         if changed is not None:
@@ -103,6 +106,8 @@ class Streams:
         try:
             return await stream.run(request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)
         finally:
+            if timer is not None:
+                timer.cancel()
             subscriber = self._subscribers.pop(stream, None)
             if subscriber is not None:
                 self._notifier.discard(subscriber)

@@ -37,7 +37,7 @@ def tool(name: str, rbac: Rbac | None = None, description: str = "d", *, eager: 
 
 
 def caller(*roles: str) -> Caller:
-    return TokenCaller(Token({}, {"role": list(roles)}), "p:x", 0.0)
+    return TokenCaller(Token({}, {"role": list(roles)}), "p:x", None, float)
 
 
 def served(*tools: Tool, eager_only: bool = False) -> View:

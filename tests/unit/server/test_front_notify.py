@@ -167,7 +167,7 @@ def test_one_stream_is_told_alone_in_the_next_round_even_while_one_runs() -> Non
 def test_only_those_whose_list_changed_are_told() -> None:
     crank, place, notifier, (anybody,) = room()
     admin = Heard()
-    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", 0.0))
+    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", None, float))
     put(place, tool("secret", rbac=ADMINS))
     crank.turn()
     assert (anybody.count, admin.count) == (0, 1)
@@ -179,7 +179,7 @@ def test_only_those_whose_list_changed_are_told() -> None:
 def test_a_tool_that_is_taken_from_a_caller_is_told_to_that_caller() -> None:
     crank, place, notifier, (anybody,) = room(tool("a"))
     admin = Heard()
-    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", 0.0))
+    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", None, float))
     put(place, tool("a", rbac=ADMINS), gone=(tool("a"),))
     crank.turn()
     assert (anybody.count, admin.count) == (1, 0)
@@ -188,7 +188,7 @@ def test_a_tool_that_is_taken_from_a_caller_is_told_to_that_caller() -> None:
 def test_many_changes_before_a_round_are_joined_and_nobody_misses_one() -> None:
     crank, place, notifier, (anybody,) = room()
     admin = Heard()
-    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", 0.0))
+    notifier.add(admin, b"{}", TokenCaller(Token({}, {"role": "admin"}), "p:ada", None, float))
     for number in range(200):
         put(place, tool(f"secret{number}", rbac=ADMINS))
     crank.turn()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import auth_issuer
@@ -170,3 +171,38 @@ async def test_the_token_goes_no_further_than_the_gateway() -> None:
     (headers,) = got
     assert token().split(".")[1] not in json.dumps(headers)
     assert not {"authorization", "cookie"} & {name.lower() for name in headers}
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_stream_ends_with_the_token_that_opened_it(era: str) -> None:
+    async with asyncio.timeout(BOUND), house(guarded(required=True)) as here:
+        soon = token(exp=int(time.time()) - 58)  # noqa: TID251 - the gateway goes by it; the skew is a minute
+        async with person(here, soon) as who:
+            await who.initialize()
+            assert who.session is not None
+            if era == "handshake":
+                headers = {"accept": "text/event-stream", "Mcp-Session-Id": who.session}
+                response = await who.http.get(f"{who.url}/mcp", headers=headers)
+            else:
+                response = await who.http.post(f"{who.url}/mcp", **LISTEN)
+            assert response.status == 200
+            text = (await response.read()).decode()
+            assert ('"result"' in text) == (era == "modern"), "a subscription ends with its result"
+            async with who.http.post(f"{who.url}/mcp", json=PING) as refused:
+                assert refused.status == 401
+
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+LISTEN: dict[str, Any] = {
+    "headers": {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "subscriptions/listen",
+        "Accept": "application/json, text/event-stream",
+    },
+    "json": {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "subscriptions/listen",
+        "params": {"notifications": {"toolsListChanged": True}, "_meta": META},
+    },
+}
