@@ -9,6 +9,7 @@ neither found, suggested nor called.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ MAX_NAME: Final = 256
 
 _SEARCH_TEXT: Final = (
     "Find tools of this server. Most are not listed: say what you want to do, get the definitions of tools that fit, "
-    f"then call one with {CALL_TOOL}. An empty query lists tools by name."
+    f"then call one with {CALL_TOOL}. An empty query names the namespaces and lists tools by name."
 )
 _CALL_TEXT: Final = f"Call a tool that {SEARCH_TOOLS} found, with arguments as its inputSchema asks."
 
@@ -82,6 +83,8 @@ class Disclosure:
             where = f"{parsed.field}: " if parsed.field else ""
             return _invalid(f"arguments of {SEARCH_TOOLS}: {where}{parsed.message}")
         ask, capped = parsed
+        if ask.namespaces is None and not ask.offset and not ask.query.strip():
+            ask = dataclasses.replace(ask, overview=True)
         self._searched()
         found = await self._finder.search(view, ask, context.allows)
         if context.session is not None:

@@ -72,5 +72,6 @@ class Finder:
             total=hits.total,
             ranking=hits.ranking.value,
             corrected=dict(hits.corrected),
+            namespaces=self._catalog.index.census(permits if view.restricted else None) if ask.overview else {},
             degraded=f"embeddings: {near}" if isinstance(near, str) else None,
         )

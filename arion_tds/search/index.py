@@ -115,6 +115,14 @@ class SearchIndex:
         living &= chosen[self._group_of[: self.words.size]]
         return living
 
+    def census(self, permits: Callable[[Hashable], bool] | None) -> dict[str, int]:
+        """How many tools of permitted policies each namespace has, in name order."""
+        found: dict[str, int] = {}
+        for (namespace, policy), number in self._group_numbers.items():
+            if permits is None or permits(policy):
+                found[namespace] = found.get(namespace, 0) + self._group_sizes[number]
+        return dict(sorted(found.items()))
+
     def within_keys(self, namespaces: Container[str]) -> list[str]:
         """The keys of these namespaces' tools."""
         return [self.keys[slot] for slot in np.flatnonzero(self.within(namespaces, None)).tolist()]

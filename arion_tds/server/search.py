@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final, TypeGuard
 
 import msgspec
@@ -20,7 +21,7 @@ MAX_QUERY: Final = 4096
 """Characters of a query."""
 
 MAX_NAMESPACES: Final = 256
-"""Namespaces that one search may name."""
+"""Namespaces that one search may name, or an overview shows."""
 
 MAX_OFFSET: Final = 1_000_000
 """How far paging goes."""
@@ -91,11 +92,13 @@ def render(found: Found, ask: SearchAsk, *, capped: bool) -> bytes:
 
 
 def joined(tools: Sequence[bytes], found: Found, ask: SearchAsk, *, capped: bool) -> bytes:
-    """`{"tools","total","ranking"}` and where they apply `degraded`, `corrected`, `next_offset`, `capped` (the cap).
+    """`{"tools","total","ranking"}`; where they apply `namespaces`, `degraded`, `corrected`, `next_offset`, `capped`.
 
     `tools` are the hits as JSON.
     """
     rest: dict[str, object] = {"total": found.total, "ranking": found.ranking}
+    if found.namespaces:
+        rest["namespaces"] = dict(islice(found.namespaces.items(), MAX_NAMESPACES))
     if found.degraded is not None:
         rest["degraded"] = found.degraded
     if found.corrected:

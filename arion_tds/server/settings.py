@@ -72,7 +72,7 @@ class Found:
     """Ranked entries with their scores, how many matched in all, how they were ranked, and words that were respelt.
 
     `tokens`: what each hit costs a context, in the same order; nothing where that is not known. `degraded`: why the
-    ranking is a lesser one than configured.
+    ranking is a lesser one than configured. `namespaces`: tools in each, where an overview was asked for.
     """
 
     hits: Sequence[tuple[Entry, float]]
@@ -81,16 +81,18 @@ class Found:
     corrected: Mapping[str, str] = dataclasses.field(default_factory=dict)
     tokens: Sequence[int] = ()
     degraded: str | None = None
+    namespaces: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAsk:
-    """One search. An empty query lists in name order. `namespaces` None: all."""
+    """One search. An empty query lists in name order. `namespaces` None: all. `overview`: say which there are."""
 
     query: str
     namespaces: tuple[str, ...] | None
     limit: int
     offset: int
+    overview: bool = False
 
 
 Allows = Callable[[Rbac | None], bool]

@@ -6,6 +6,7 @@ import pytest
 from search_samples import index, tool
 
 from arion_tds.search import query as queries
+from arion_tds.search import tokenize
 from arion_tds.search.index import SearchIndex
 from arion_tds.search.query import Ranking, search
 
@@ -188,3 +189,13 @@ def test_fused_pages_are_cut_from_one_order(monkeypatch: pytest.MonkeyPatch) -> 
     assert [item for page in pages for item in page] == whole.items
     assert whole.total == len(whole.items) == 30
     assert [score for _, score in whole.items] == sorted((score for _, score in whole.items), reverse=True)
+
+
+def test_a_census_counts_the_permitted_tools_of_each_namespace() -> None:
+    made = index(tool("b.one"), tool("a.two"), tool("a.three"))
+    secret = tool("c.secret")
+    made.add("c.secret", "c", tokenize.document(secret), "admins")
+    assert list(made.census(None).items()) == [("a", 2), ("b", 1), ("c", 1)]
+    assert made.census(lambda policy: policy is None) == {"a": 2, "b": 1}
+    made.remove("b.one")
+    assert made.census(lambda policy: policy is None) == {"a": 2}

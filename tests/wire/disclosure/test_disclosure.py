@@ -221,3 +221,29 @@ async def test_other_spellings_never_meet_the_gateways_own(names: str) -> None:
         client = Client(here.a, modern=True)
         (found,) = await client.found("call tool")
         assert (await client.use("call_tool", name=found))["isError"] is False
+
+
+async def test_the_operator_sees_what_catalog_and_namespaces_cost() -> None:
+    async with house(SEARCHING) as here:
+        await weather(here)
+        dump = await here.dump()
+        spaces = dump["namespaces"]
+        assert dump["tokens"]["total"] == spaces["weather"]["tokens"] + spaces["clock"]["tokens"]
+        assert spaces["weather"]["tokens"] > spaces["clock"]["tokens"] > 5
+        assert 'arion_tds_catalog_tokens{scope="a/main"}' in await here.metrics()
+        found = await Client(here.a, modern=True).use("search_tools", query="", limit=100)
+        costs = [one["tokens"] for one in found["structuredContent"]["tools"]]
+        assert abs(sum(costs) - dump["tokens"]["total"]) < 20
+        assert 'arion_tds_searches_total{listener="a",via="search_tools"} 1.0' in await here.metrics()
+
+
+@both_eras
+async def test_an_empty_query_gives_an_overview_of_what_the_caller_may_use(modern: bool) -> None:
+    async with house(SEARCHING) as here:
+        await weather(here)
+        await here.put("McpTool", "a/main/vault.open_door", tool("vault.open_door", "Open a vault", rbac=HIDDEN))
+        client = await Client(here.a, modern=modern).open()
+        found = (await client.use("search_tools", query=" ", limit=1))["structuredContent"]
+        assert (found["namespaces"], found["total"], found["ranking"]) == ({"clock": 1, "weather": 2}, 3, "name")
+        for ask in ({"query": "storm"}, {"query": "", "namespace": "clock"}, {"query": "", "offset": 1}):
+            assert "namespaces" not in (await client.use("search_tools", **ask))["structuredContent"]
