@@ -28,6 +28,9 @@ test: $(READY)
 hostile: $(READY)
 	$(BIN)/python -m pytest -q tests/hostile
 
+churn: $(READY)
+	ARION_TDS_CHURN=200 $(BIN)/python -m pytest -q -s --show-capture=no tests/e2e/test_churn.py
+
 demo: $(READY)
 	@$(BIN)/python scripts/demo.py
 
