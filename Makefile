@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast hostile demo conformance conformance-upstream upstreams-e2e proto docs search-eval clean
+.PHONY: check test fast hostile churn demo conformance conformance-upstream upstreams-e2e proto docs search-eval clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
