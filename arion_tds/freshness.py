@@ -19,8 +19,8 @@ import contextlib
 import dataclasses
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.catalog import Catalog
@@ -33,6 +33,9 @@ from arion_tds.registry.snapshot import Owner
 
 QUIET: Final = 0.5
 """Seconds between two lists of one server at least, however often it announces changes."""
+
+OPEN: Final = 0.25
+"""Seconds that a first list waits for the announcement stream. One that opens later counts as a change."""
 
 _JITTER: Final = 0.1
 _log = logging.getLogger("arion_tds.freshness")
@@ -125,7 +128,10 @@ class Freshness:
         changed = self._listen(server.url, asyncio.Event())
         taken = False
         try:
-            derived = await self._recall(server) or await self._ask(server)
+            derived = await self._recall(server)
+            if derived is None:
+                await self._upstreams.standing(server.url, OPEN)
+                derived = await self._ask(server)
             taken = derived.problem is None
             if derived.remembered:
                 changed.set()  # what is remembered is served, and the server asked as soon as it is followed
@@ -145,7 +151,7 @@ class Freshness:
         key = (catalog.scope, server.namespace)
         _end(self._followed.pop(key, None))
         changed = self._heard(server) or self._listen(server.url, asyncio.Event())
-        self._followed[key] = self._tasks.create_task(self._keep(catalog, server, changed))
+        self._followed[key] = self._owned(self._keep(catalog, server, changed))
 
     def refused(self, server: McpServer) -> None:
         """Its list was not taken after all: another owner has the namespace."""
@@ -165,7 +171,7 @@ class Freshness:
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
         self._tries[key] = Pending(server.url, 1, "")
-        self._pending[key] = self._tasks.create_task(self._try(catalog, server, update))
+        self._pending[key] = self._owned(self._try(catalog, server, update))
 
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update has come: stop trying the refused one. What is served is still followed."""
@@ -200,7 +206,7 @@ class Freshness:
                 failures += 1
                 self._tries[catalog.scope, server.namespace] = Pending(server.url, failures, derived.problem)
             this = asyncio.current_task()
-            await asyncio.shield(self._tasks.create_task(self._take(catalog, server, update, derived, this)))
+            await asyncio.shield(self._owned(self._take(catalog, server, update, derived, this)))
         finally:
             self._let_go(server.url)
 
@@ -253,7 +259,7 @@ class Freshness:
                     put = [PutServer(server, derived.tools)]
                     # A newer definition may have been committed while this list was fetched.
                     commit = catalog.commit(put, when=lambda: _serves(catalog, server))
-                    await asyncio.shield(self._tasks.create_task(commit))
+                    await asyncio.shield(self._owned(commit))
                     failures, reason = 0, None
                 else:
                     failures += 1
@@ -264,6 +270,10 @@ class Freshness:
         finally:
             self._ignore(server.url, changed)
             self._let_go(server.url)
+
+    def _owned(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
+        """A task of ours. A fault of the gateway in it costs this server its freshness, not the gateway its life."""
+        return self._tasks.create_task(_survive(work))
 
     def _wait(self, server: McpServer, failures: int) -> float | None:
         if failures:
@@ -307,6 +317,13 @@ class Freshness:
         if not lookout.hearers:
             lookout.leave()
             del self._lookouts[url]
+
+
+async def _survive(work: Coroutine[Any, Any, object]) -> None:
+    try:
+        await work
+    except Exception:  # noqa: BLE001 - the top of a task
+        _log.exception("keeping an MCP server fresh failed")
 
 
 async def _nothing(_server: McpServer) -> Derived | None:
