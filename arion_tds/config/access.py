@@ -214,6 +214,21 @@ class JwtConfig(Model):
                 raise ValueError(msg)
         return value
 
+    def doubts(self) -> list[str]:
+        """What is allowed, and probably not meant."""
+        said = []
+        for name, provider in self.providers.items():
+            if not provider.provider(name, self.resource).audiences:
+                said.append(
+                    f"providers.{name} checks no audience: tokens that were made for somebody else are taken; "
+                    "set `audiences`, or `resource` of the listener"
+                )
+            if not provider.issuer:
+                said.append(f"providers.{name} checks no issuer: set `issuer`")
+        if self.resource is None:
+            said.append("resource is not set: clients are not told where to get a token")
+        return said
+
     @property
     def metadata_url(self) -> str | None:
         """Where clients find the metadata of the resource (RFC 9728, 3.1)."""

@@ -77,6 +77,8 @@ def _gateways(file: FileConfig) -> tuple[list[Gateway | None], list[str], list[s
         found.append(made)
         problems += wrong
         warnings += said
+        if listener.jwt is not None:
+            warnings += [f"listeners[{position}].jwt: {doubt}" for doubt in listener.jwt.doubts()]
     return found, problems, warnings
 
 
