@@ -23,6 +23,7 @@ from arion_tds.model.names import Naming
 from arion_tds.model.rbac import Rbac
 from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
+from arion_tds.registry.index import Draft, Index
 
 _encode = msgspec.json.Encoder().encode
 _OBJECT: Final = b'"type":"object"'
@@ -103,8 +104,8 @@ class View:
 
     def __init__(  # noqa: PLR0913, PLR0917 - private to this module: `empty` and `replace`
         self,
-        tools: dict[str, Entry],
-        qualified: dict[str, Entry],
+        tools: Index[Entry],
+        qualified: Index[Entry],
         lists: Lists,
         toolkits: Mapping[str, Toolkit],
         revision: int,
@@ -114,8 +115,8 @@ class View:
         list_change: ListChange = listing.NO_CHANGE,
     ) -> None:
         """Made by `empty` and `replace` alone."""
-        self.tools: Mapping[str, Entry] = tools
-        self.qualified: Mapping[str, Entry] = qualified
+        self.tools = tools
+        self.qualified = qualified
         self._lists = lists
         self.order = lists.order
         self.toolkits = toolkits
@@ -165,38 +166,42 @@ class View:
         `counted`: clients are not shown tools but how many each namespace has, and the toolkits (code mode); what
         changes their list is then that.
         """
-        tools = dict(self.tools)
-        # Where the published name is the qualified one, one dict serves both: half the copying per change.
-        qualified = tools if self.qualified is self.tools else dict(self.qualified)
+        tools = Draft(self.tools)
+        # Where the published name is the qualified one, one index serves both.
+        qualified = tools if self.qualified is self.tools else Draft(self.qualified)
         unlisted: dict[str, Entry] = {}
         restricted = self.restricted
         touched: set[str] = set()
         for tool in gone:
-            entry = qualified.pop(tool.qualified)
+            entry = qualified.drop(tool.qualified)
             restricted -= entry.tool.rbac is not None
-            tools.pop(entry.published, None)
+            if tools is not qualified:
+                tools.drop(entry.published)
             touched.add(entry.published)
             if entry.tool.eager or not eager_only:
                 unlisted[entry.published] = entry
         listed: dict[str, Entry] = {}
         for entry in come:
-            tools[entry.published] = entry
+            tools.put(entry.published, entry)
             touched.add(entry.published)
-            qualified[entry.tool.qualified] = entry
+            if tools is not qualified:
+                qualified.put(entry.tool.qualified, entry)
             restricted += entry.tool.rbac is not None
             if entry.tool.eager or not eager_only:
                 listed[entry.published] = entry
+        held = tools.finish()
+        named = held if qualified is tools else qualified.finish()
         change = _change(unlisted, listed)
         order = listing.reorder(self.order, unlisted.keys(), listed.keys()) if change else self.order
         lists = self._lists
         if change or restricted or self.restricted:
-            left, joined = _moves(self.tools, tools, touched)
+            left, joined = _moves(self.tools, held, touched)
             rbacs = {name: entry.tool.rbac for name, entry in listed.items()}
             lists = lists.replace(order, left, joined, unlisted.keys(), rbacs)
         if counted:
             change = _counts(unlisted, listed, toolkits=toolkits is not self.toolkits and toolkits != self.toolkits)
         list_revision = self.list_revision + bool(change)
-        return View(tools, qualified, lists, toolkits, self.revision + 1, list_revision, restricted, touched, change)
+        return View(held, named, lists, toolkits, self.revision + 1, list_revision, restricted, touched, change)
 
 
 def _change(unlisted: Mapping[str, Entry], listed: Mapping[str, Entry]) -> ListChange:
@@ -243,8 +248,8 @@ def _moves(
 
 def empty(naming: Naming) -> View:
     """The View of a scope that holds nothing yet."""
-    tools: dict[str, Entry] = {}
-    return View(tools, tools if naming is Naming.QUALIFIED else {}, listing.EMPTY, {}, 0, 0, 0)
+    tools: Index[Entry] = Index()
+    return View(tools, tools if naming is Naming.QUALIFIED else Index(), listing.EMPTY, {}, 0, 0, 0)
 
 
 def entry(tool: Tool, naming: Naming) -> Entry:

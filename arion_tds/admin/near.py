@@ -14,7 +14,7 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
     from rapidfuzz import process
     from rapidfuzz.fuzz import ratio
 
-    known = list(names)
+    known = sorted(names)  # of those that are alike the first few are kept
     wanted = name.lower()
     best: dict[str, float] = {}
     for cut in (_whole, _local):

@@ -12,7 +12,6 @@ from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
 from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
-from arion_tds.registry import index
 from arion_tds.registry.index import Index
 
 
@@ -39,7 +38,7 @@ class Snapshot:
 
     namespaces: Mapping[str, Namespace]
     toolkits: Mapping[str, Toolkit]
-    published: Index
+    published: Index[Tool]
 
     @property
     def count(self) -> int:
@@ -64,5 +63,5 @@ def find(namespaces: Mapping[str, Namespace], qualified: str) -> Tool | None:
     return None
 
 
-EMPTY: Final = Snapshot(MappingProxyType({}), MappingProxyType({}), index.EMPTY)
+EMPTY: Final = Snapshot(MappingProxyType({}), MappingProxyType({}), Index())
 """A scope that holds nothing."""

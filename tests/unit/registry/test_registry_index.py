@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from arion_tds.model.backend import McpBackend
 from arion_tds.model.tool import Tool
-from arion_tds.registry import index
-from arion_tds.registry.index import Draft
+from arion_tds.registry.index import Draft, Index
 from arion_tds.schema import EMPTY_OBJECT
 
 
@@ -15,8 +14,11 @@ def tool(name: str) -> Tool:
     )
 
 
+EMPTY: Index[Tool] = Index()
+
+
 def test_a_draft_changes_a_copy_and_leaves_the_index_as_it_was() -> None:
-    draft = Draft(index.EMPTY)
+    draft = Draft(EMPTY)
     draft.put("a", tool("a"))
     draft.put("b", tool("b"))
     first = draft.finish()
@@ -26,14 +28,14 @@ def test_a_draft_changes_a_copy_and_leaves_the_index_as_it_was() -> None:
     draft.put("c", tool("c"))
     second = draft.finish()
 
-    assert (len(index.EMPTY), len(first), len(second)) == (0, 2, 2)
-    assert index.EMPTY.get("a") is None
+    assert (len(EMPTY), len(first), len(second)) == (0, 2, 2)
+    assert EMPTY.get("a") is None
     assert (first.get("a"), first.get("b"), first.get("c")) == (tool("a"), tool("b"), None)
     assert (second.get("a"), second.get("b"), second.get("c")) == (None, tool("b2"), tool("c"))
 
 
 def test_a_draft_reads_what_it_has_written() -> None:
-    draft = Draft(index.EMPTY)
+    draft = Draft(EMPTY)
     draft.put("a", tool("a"))
     assert draft.get("a") == tool("a")
     draft.drop("a")
@@ -41,9 +43,11 @@ def test_a_draft_reads_what_it_has_written() -> None:
 
 
 def test_an_index_of_thousands_finds_each_name() -> None:
-    draft = Draft(index.EMPTY)
+    draft = Draft(EMPTY)
     for number in range(3000):
         draft.put(f"t{number}", tool(f"t{number}"))
     made = draft.finish()
     assert len(made) == 3000
     assert all(made.get(f"t{number}") is not None for number in range(3000))
+    assert sorted(made) == sorted(f"t{number}" for number in range(3000))
+    assert ("t7" in made, "t3000" in made, made["t7"]) == (True, False, tool("t7"))
