@@ -35,7 +35,7 @@ from arion_tds.model.change import (
     RemoveTool,
     RemoveToolkit,
 )
-from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
 from arion_tds.model.derived import Derived
 from arion_tds.model.problem import Problem
 from arion_tds.model.server import McpServer
@@ -130,7 +130,7 @@ class Ingest:
         self._problems = problems
         self._history = history
         self._metrics = metrics
-        self._counted = {kind: metrics.resources.labels(kind.short, "accepted") for kind in Kind}
+        self._counted = {kind: metrics.resources.labels(kind.short, "accepted") for kind in CATALOG}
         self._memory = memory
         self._in_order = asyncio.Lock()
         self._flights: dict[tuple[Kind, ResourceId], _Flight] = {}
@@ -353,3 +353,5 @@ def _removal(kind: Kind, name: str) -> Change:
             return RemoveServer(name)
         case Kind.TOOLKIT:
             return RemoveToolkit(name)
+        case Kind.CLUSTER | Kind.ENDPOINTS:
+            raise ValueError(f"{kind.short} is no part of a catalog")

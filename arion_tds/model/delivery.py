@@ -12,27 +12,37 @@ PREFIX: Final = "type.googleapis.com/arion.extensions.filters.http.mcp.mcp_gatew
 
 
 class Kind(enum.Enum):
-    """The four resource types; the value is the type URL."""
+    """The resource types; the value is the type URL. Those of the catalog, and those that say where clusters are."""
 
     TOOL = PREFIX + "Tool"
     SOURCE = PREFIX + "OpenApiToolSource"
     SERVER = PREFIX + "DynamicMcpServer"
     TOOLKIT = PREFIX + "Toolkit"
+    CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+    ENDPOINTS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
     def __init__(self, url: str) -> None:
-        """`short`: the message's name, as logs and metrics say it."""
-        self.short = url.removeprefix(PREFIX)
+        """`short`: the message's name, as logs and metrics say it. `scoped`: its resources belong to one gateway."""
+        self.short = url.rpartition(".")[2]
+        self.scoped = url.startswith(PREFIX)
+
+
+CATALOG: Final = (Kind.TOOL, Kind.SOURCE, Kind.SERVER, Kind.TOOLKIT)
+"""The types that every gateway asks for."""
+
+CLUSTERS: Final = (Kind.CLUSTER, Kind.ENDPOINTS)
+"""CDS and EDS: asked for where the config says so, before what names them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ResourceId:
-    """`scope` is `<server>/<config>`; `name` may hold further slashes."""
+    """`scope` is `<server>/<config>`, "" where the kind has none; `name` may hold further slashes."""
 
     scope: str
     name: str
 
     def __str__(self) -> str:
-        return f"{self.scope}/{self.name}"
+        return f"{self.scope}/{self.name}" if self.scope else self.name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

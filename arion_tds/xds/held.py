@@ -30,10 +30,11 @@ class _Race:
 class Held:
     """Versions of one type. Owned by its session. Names are whole resource IDs; `seq` numbers responses by arrival."""
 
-    __slots__ = ("_flying", "_races", "_since", "_versions")
+    __slots__ = ("_flying", "_races", "_scoped", "_since", "_versions")
 
-    def __init__(self, scopes: Iterable[str]) -> None:
-        """`scopes`: those consumed from the start (generation 0)."""
+    def __init__(self, scopes: Iterable[str], *, scoped: bool = True) -> None:
+        """`scopes`: those consumed from the start (generation 0). Not `scoped`: names are in the scope ""."""
+        self._scoped = scoped
         self._versions: dict[str, dict[str, str]] = {scope: {} for scope in scopes}
         self._since: dict[str, int] = dict.fromkeys(self._versions, 0)
         self._flying: dict[str, int] = {}
@@ -51,6 +52,12 @@ class Held:
         """Forget everything of the scope."""
         self._versions.pop(scope, None)
         self._since.pop(scope, None)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """These are not asked for any more, and what they held has been dropped."""
+        for versions in self._versions.values():
+            for name in names:
+                versions.pop(name, None)
 
     def unsettle(self, scope: str) -> None:
         """The server is to say all of the scope anew: nothing of it is claimed by its version."""
@@ -110,8 +117,7 @@ class Held:
         names = self._versions.get(scope)
         if names is None:
             return []
-        prefix = f"{scope}/"
-        return [*names, *(name for name in self._flying if name.startswith(prefix) and name not in names)]
+        return [*names, *(name for name in self._flying if self._scope_of(name) == scope and name not in names)]
 
     def claims(self) -> dict[str, str]:
         """`initial_resource_versions` for a stream that begins now."""
@@ -119,10 +125,15 @@ class Held:
         for names in self._versions.values():
             claims.update(names)
         for name in self._flying:
-            server, config, _ = name.split("/", 2)
-            if f"{server}/{config}" in self._versions:
+            if self._scope_of(name) in self._versions:
                 claims[name] = UNSETTLED
         return claims
+
+    def _scope_of(self, name: str) -> str:
+        if not self._scoped:
+            return ""
+        server, config, _ = name.split("/", 2)
+        return f"{server}/{config}"
 
     def _contest(self, name: str, seq: int) -> None:
         race = self._races.get(name)

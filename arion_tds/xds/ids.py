@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from arion_tds.model.delivery import ResourceId
+from arion_tds.model.delivery import Kind, ResourceId
 
 WILDCARD: Final = "*"
+
+
+NO_SCOPE: Final = {"": None}
+"""The scopes of a kind whose names are names of their own."""
+
+
+def read(kind: Kind, name: str) -> ResourceId | str:
+    """The ID in the name of a resource of that kind, or why it is malformed."""
+    return parse(name) if kind.scoped else ResourceId("", name)
 
 
 def parse(name: str) -> ResourceId | str:

@@ -96,7 +96,7 @@ class Intake:
         if type_url is not None and type_url != self.kind.value:
             self._void(f"resource {name!r} is of type {type_url!r} in a response of type {self.kind.value!r}")
             return
-        parsed = ids.parse(name)
+        parsed = ids.read(self.kind, name)
         if isinstance(parsed, str):
             self._problems.append(Problem(name, parsed))
         elif parsed.scope in self._scopes:
@@ -118,11 +118,11 @@ class Intake:
         self._seen.add(name)
         if name == ids.WILDCARD:
             return
-        scope = ids.scope_of_glob(name)
+        scope = ids.scope_of_glob(name) if self.kind.scoped else None
         if scope is not None:
             self._empty(scope)
             return
-        parsed = ids.parse(name)
+        parsed = ids.read(self.kind, name)
         if isinstance(parsed, str):
             self._problems.append(Problem(name, parsed))
         elif parsed.scope in self._scopes:
@@ -159,8 +159,8 @@ class Intake:
     def _judge(self, name: str, code: int, message: str) -> ServerError:
         drop = code in _GONE_CODES
         if drop and name not in self._seen:
-            scope = ids.scope_of_glob(name)
-            parsed = ids.parse(name)
+            scope = ids.scope_of_glob(name) if self.kind.scoped else None
+            parsed = ids.read(self.kind, name)
             if scope is not None:
                 self._empty(scope)
             elif isinstance(parsed, ResourceId) and parsed.scope in self._scopes and self._held.has(parsed.scope, name):

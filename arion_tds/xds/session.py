@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.problem import Problem
 from arion_tds.xds import ids
 from arion_tds.xds.held import UNSETTLED, Held
 from arion_tds.xds.response import Checked, Intake, ServerError, reason
@@ -32,7 +33,9 @@ class Ticket:
     """A response that is being handled. `delivery` None: nothing is, or no longer, to be handed over.
 
     `errors` is what the server said it cannot give; `error`, once settled, the NACK's text, "" for an ACK. `restored`:
-    no response brought it, but what an earlier life of the gateway kept.
+    no response brought it, but what an earlier life of the gateway kept. `first`: its type had none on this stream
+    before, so that whatever the control plane still has and was refused comes (again) with it or after it. `malformed`
+    names resources whose IDs nobody can place: they are rejected here and delivered to nobody.
     """
 
     kind: Kind
@@ -44,6 +47,8 @@ class Ticket:
     checked: Checked | None
     error: str = ""
     restored: bool = False
+    first: bool = False
+    malformed: tuple[Problem, ...] = ()
 
     @property
     def settled(self) -> bool:
@@ -65,14 +70,15 @@ class Tally:
 class TypeState:
     """One type: its subscription, versions, counts, and the answers that the current stream still owes."""
 
-    __slots__ = ("answered", "held", "owed", "restoring", "since", "subscription", "tally", "unsettled")
+    __slots__ = ("answered", "heard", "held", "owed", "restoring", "since", "subscription", "tally", "unsettled")
 
-    def __init__(self, wanted: tuple[str, ...], scopes: Iterable[str]) -> None:
+    def __init__(self, wanted: tuple[str, ...], scopes: Iterable[str], *, scoped: bool) -> None:
         self.subscription = Subscription(wanted)
-        self.held = Held(scopes)
+        self.held = Held(scopes, scoped=scoped)
         self.owed: deque[Ticket] = deque()
         self.tally = Tally()
         self.answered = False
+        self.heard = -1
         self.unsettled = 0
         self.restoring = 0
         self.since = 0
@@ -117,13 +123,17 @@ class TypeState:
 class Session:
     """The client's whole protocol state. Survives streams: `open` begins one, `close` ends it."""
 
-    def __init__(self, scopes: Iterable[str], *, wildcard: bool) -> None:
-        """`wildcard`: subscribe to `*` and declare the scopes in the node; else subscribe to each scope's glob."""
+    def __init__(self, scopes: Iterable[str], *, wildcard: bool, kinds: Sequence[Kind] = CATALOG) -> None:
+        """`wildcard`: subscribe to `*` and declare the scopes in the node; else subscribe to each scope's glob.
+
+        `kinds` in the order in which they are asked for. Clusters are always asked for with `*`; of endpoints those
+        that `want` names, as CDS and EDS have it.
+        """
         self._wildcard = wildcard
         self._scopes: dict[str, None] = dict.fromkeys(scopes)
         self._generation = 0
-        self.types = {kind: TypeState(self._names(), self._scopes) for kind in Kind}
-        self._turn: deque[Kind] = deque(Kind)
+        self.types = {kind: TypeState(self._names(kind), self._scopes_of(kind), scoped=kind.scoped) for kind in kinds}
+        self._turn: deque[Kind] = deque(kinds)
         self._open = False
         self._node_sent = False
         self._seq = 0
@@ -143,7 +153,10 @@ class Session:
     @property
     def complete(self) -> bool:
         """Whether every type's first response was settled and no handler is still at work on another."""
-        return all(state.answered and not state.unsettled and not state.restoring for state in self.types.values())
+        return all(
+            (state.answered or not state.subscription.wanted) and not state.unsettled and not state.restoring
+            for state in self.types.values()
+        )
 
     @property
     def has_names(self) -> bool:
@@ -159,7 +172,9 @@ class Session:
             return False
         self._generation += 1
         self._scopes = new
-        for state in self.types.values():
+        for kind, state in self.types.items():
+            if not kind.scoped:
+                continue
             for scope in gone:
                 state.held.drop_scope(scope)
             for scope in come:
@@ -167,8 +182,15 @@ class Session:
             if come:
                 state.answered, state.since = False, self._generation
             if not self._wildcard:
-                state.subscription.want(self._names())
+                state.subscription.want(self._names(kind))
         return self._wildcard and bool(come) and self._open and self._node_sent
+
+    def want(self, kind: Kind, names: Iterable[str]) -> None:
+        """Ask for exactly these resources of a kind without scopes; the caller has dropped what it had of others."""
+        state = self.types[kind]
+        wanted = dict.fromkeys(names)
+        state.held.drop([name for name in state.subscription.wanted if name not in wanted])
+        state.subscription.want(wanted)
 
     def unsettle(self, scope: str) -> None:
         """Have all of the scope said anew, on the next stream: what was applied may come to something else by now."""
@@ -216,7 +238,8 @@ class Session:
             if state is not None:
                 state.tally.dropped += 1
             return None
-        return Intake(Kind(type_url), nonce, self._scopes, state.held, self._generation)
+        kind = Kind(type_url)
+        return Intake(kind, nonce, self._scopes_of(kind), state.held, self._generation)
 
     def receive(self, intake: Intake) -> Ticket:
         """The response has been read: it is now owed an answer, and the handler its delivery, if there is one."""
@@ -224,7 +247,11 @@ class Session:
         self._seq += 1
         delivery = checked.delivery if checked.delivery.updates or checked.delivery.removals else None
         ticket = Ticket(intake.kind, delivery, checked.errors, intake.nonce, self._seq, intake.generation, checked)
-        self.types[intake.kind].take(ticket, checked)
+        state = self.types[intake.kind]
+        if not checked.fault:
+            ticket.first, state.heard = state.heard != intake.generation, intake.generation
+            ticket.malformed = checked.problems
+        state.take(ticket, checked)
         if delivery is None:
             self.settle(ticket, DeliveryVerdict())
         return ticket
@@ -277,8 +304,15 @@ class Session:
         self._node_sent = True
         return tuple(self._scopes)
 
-    def _names(self) -> tuple[str, ...]:
-        return (ids.WILDCARD,) if self._wildcard else tuple(ids.glob(scope) for scope in self._scopes)
+    def _names(self, kind: Kind) -> tuple[str, ...]:
+        if kind is Kind.ENDPOINTS:
+            return ()
+        if kind is Kind.CLUSTER or self._wildcard:
+            return (ids.WILDCARD,)
+        return tuple(ids.glob(scope) for scope in self._scopes)
+
+    def _scopes_of(self, kind: Kind) -> dict[str, None]:
+        return self._scopes if kind.scoped else ids.NO_SCOPE
 
 
 def _answer(checked: Checked, verdict: DeliveryVerdict | None) -> str:

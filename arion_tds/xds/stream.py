@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 import grpc
 import grpc.aio
 
-from arion_tds.model.delivery import Delivery, Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, CLUSTERS, Delivery, Kind, ResourceId
+from arion_tds.model.problem import Problem
 from arion_tds.pace import Pace
 from arion_tds.xds import wire
 from arion_tds.xds.backoff import Backoff, Uniform
@@ -44,6 +45,14 @@ class _End:
     ours: bool = False
 
 
+class Beside(Protocol):
+    """Hears, before the handler does, what a response says beside its delivery."""
+
+    def __call__(self, kind: Kind, malformed: tuple[Problem, ...], *, first: bool) -> None:
+        """`malformed`: resources rejected for their IDs. `first`: the type's first response on this stream."""
+        ...
+
+
 class AdsClient:
     """Delta ADS against one control plane. `run` does everything; the rest may be called at any time, from its loop."""
 
@@ -56,6 +65,7 @@ class AdsClient:
         clock: Callable[[], float],
         rng: Uniform,
         observer: Observer | None = None,
+        beside: Beside | None = None,
     ) -> None:
         """`clock` is monotonic, in seconds; `rng` is a `random.Random`.
 
@@ -64,9 +74,11 @@ class AdsClient:
         and reading stops while they do.
         """
         self._settings = settings
+        self._beside = beside
         self._clock = clock
         self._teller = Teller(clock, observer or Silent())
-        self._session = Session(scopes, wildcard=settings.subscription == "wildcard")
+        kinds = (*CLUSTERS, *CATALOG) if settings.clusters else CATALOG
+        self._session = Session(scopes, wildcard=settings.subscription == "wildcard", kinds=kinds)
         self._backoff = Backoff(settings.backoff_base, settings.backoff_max, rng)
         self._keepalive = settings.keepalive_time
         self._handling = Handling(self._session, handler, settings.initial_fetch_timeout, self._teller, self._settled)
@@ -122,6 +134,11 @@ class AdsClient:
             self._handling.complete.clear()
         self._wake.set()
 
+    def want_endpoints(self, names: Iterable[str]) -> None:
+        """Ask for the endpoints of exactly these; those of others have been dropped by the caller."""
+        self._session.want(Kind.ENDPOINTS, names)
+        self._wake.set()
+
     def refetch(self, scopes: Iterable[str]) -> None:
         """Have all of these scopes said anew, on a new stream."""
         for scope in scopes:
@@ -138,7 +155,8 @@ class AdsClient:
 
     def version(self, kind: Kind, id: ResourceId) -> str | None:  # noqa: A002
         """The version of the resource that the control plane is told is in use; None: none is."""
-        return self._session.types[kind].held.version(id.scope, str(id))
+        state = self._session.types.get(kind)
+        return None if state is None else state.held.version(id.scope, str(id))
 
     def restore(self, delivery: Delivery, handler: Handler) -> Coroutine[Any, Any, None]:
         """Apply what an earlier life kept; to be called before `run`, and the result awaited, before it or beside it.
@@ -274,6 +292,8 @@ class AdsClient:
                 await pace.breathe()
         ticket = self._session.receive(intake)
         self._teller.errors(intake.kind, ticket.errors)
+        if self._beside is not None and (ticket.first or ticket.malformed):
+            self._beside(ticket.kind, ticket.malformed, first=ticket.first)
         self._handling.take(ticket)
         return None
 

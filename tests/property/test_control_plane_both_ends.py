@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arion_tds.model.delivery import DeliveryVerdict, Kind
+from arion_tds.model.delivery import CATALOG, DeliveryVerdict, Kind
 from arion_tds.model.problem import Problem
 from arion_tds.xds.session import Session as Gateway
 from arion_tds.xds.subscription import Request
@@ -35,7 +35,7 @@ class World:
         self.snapshot.publish_fleet("arion")
         self.scopes = {"a/m"}
         self.gateway = Gateway(sorted(self.scopes), wildcard=wildcard)
-        self.content: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
+        self.content: dict[Kind, dict[str, bytes]] = {kind: {} for kind in CATALOG}
         self.streams = 0
         self.open()
 
@@ -155,7 +155,7 @@ def test_after_quiet_the_gateway_has_what_is_published_but_for_what_it_refused(
             case _:
                 world.quiet()
     world.quiet()
-    for kind in Kind:
+    for kind in CATALOG:
         published = {
             name: held.version
             for name, held in world.snapshot.catalog("arion", kind.value).items()

@@ -31,7 +31,7 @@ from arion_tds.metrics import Metrics
 from arion_tds.model import names
 from arion_tds.model.backend import McpBackend
 from arion_tds.model.change import Change, Remove, Verdict
-from arion_tds.model.delivery import Delivered, Kind
+from arion_tds.model.delivery import CATALOG, Delivered, Kind
 from arion_tds.model.derived import Derived
 from arion_tds.model.gateway import CodeMode, Gateway
 from arion_tds.model.names import Naming
@@ -344,7 +344,7 @@ class GatewayUnderChange(RuleBasedStateMachine):
         self.ends.cut()
         self.settle_down(0)
         self.check()
-        for kind in Kind:
+        for kind in CATALOG:
             claims = self.ends.client.types[kind].held.claims()
             refused = self.refused(kind)
             for name, held in self.ends.published(kind, [SCOPE]).items():
@@ -368,7 +368,7 @@ class GatewayUnderChange(RuleBasedStateMachine):
     def check(self) -> None:
         self.check_catalog()
         self.check_search()
-        for kind in Kind:
+        for kind in CATALOG:
             self.check_resources(kind)
         owned = {name: held for name, held in self.catalog.snapshot.namespaces.items() if held.owner is Owner.SERVER}
         assert {name: held.definition for name, held in owned.items()} == self.followed.servers

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
 from arion_tds.model.problem import Problem
 from arion_tds.xds import ids
 from arion_tds.xds.held import UNSETTLED
@@ -50,7 +50,7 @@ class Ends:
         self.down.clear()
         self.server = None
         self.stream += 1
-        self.heard = {kind: [] for kind in Kind}
+        self.heard = {kind: [] for kind in CATALOG}
         self.client.close()
         self.client.open()
 

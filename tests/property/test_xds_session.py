@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind
+from arion_tds.model.delivery import CATALOG, Delivery, DeliveryVerdict, Kind
 from arion_tds.model.problem import Problem
 from arion_tds.xds.held import UNSETTLED
 from arion_tds.xds.session import Session, Ticket
@@ -61,7 +61,7 @@ class Conversation(RuleBasedStateMachine):
         self.moment = 0
         self.nonce = 0
         self.first: set[Kind] = set()
-        self.peers = {kind: Peer() for kind in Kind}
+        self.peers = {kind: Peer() for kind in CATALOG}
 
     @initialize(wildcard=st.booleans())
     def begin(self, wildcard: bool) -> None:
@@ -163,7 +163,7 @@ class Conversation(RuleBasedStateMachine):
 
     def _connect(self) -> None:
         self.first = set()
-        self.peers = {kind: Peer() for kind in Kind}
+        self.peers = {kind: Peer() for kind in CATALOG}
         self.session.open()
         self.speaks()
         for kind in KINDS:

@@ -12,7 +12,7 @@ from arion_tds.decode.document import document
 from arion_tds.decode.gateway import gateway
 from arion_tds.decode.rules import INLINE_ONLY
 from arion_tds.decode.table import decode
-from arion_tds.model.delivery import Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, Kind, ResourceId
 from arion_tds.pb import mcp_gateway_pb2 as pb
 
 PAYLOADS = [message.SerializeToString() for message in (rest_tool(), mcp_tool(), source(), server(), toolkit())]
@@ -34,7 +34,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(CATALOG))
 @settings(max_examples=25, deadline=None)
 @given(payload=st.sampled_from(PAYLOADS), at=st.integers(0, 200), byte=st.integers(0, 255), name=st.text(max_size=8))
 def test_a_broken_payload_is_a_value_or_one_problem(kind: Kind, payload: bytes, at: int, byte: int, name: str) -> None:

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from arion_tds.decode.rules import INLINE_ONLY
 from arion_tds.decode.table import decode
-from arion_tds.model.delivery import Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, Kind, ResourceId
 from arion_tds.model.policy import HttpPolicy
 from arion_tds.model.rbac import Permission, Rbac
 from arion_tds.model.server import McpServer
@@ -17,7 +17,7 @@ from arion_tds.model.toolkit import Toolkit
 from arion_tds.pb import mcp_gateway_pb2 as pb
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(CATALOG))
 def test_bytes_that_are_no_message_are_refused(kind: Kind) -> None:
     decoded = decode(kind, ResourceId(SCOPE, "a.b"), b"\xff\xff", INLINE_ONLY)
     assert why(decoded) == f"cannot be decoded as {kind.short}"

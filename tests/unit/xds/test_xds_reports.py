@@ -2,11 +2,11 @@
 
 from xds_talk import Talk
 
-from arion_tds.model.delivery import Kind
+from arion_tds.model.delivery import CATALOG
 from arion_tds.xds.held import UNSETTLED
 from arion_tds.xds.subscription import Request
 
-TOOL, SOURCE, SERVER, TOOLKIT = Kind
+TOOL, SOURCE, SERVER, TOOLKIT = CATALOG
 A, B = "s/m/x.a", "s/m/x.b"
 
 
@@ -134,14 +134,14 @@ def test_istio_49293_a_resource_without_name_and_version_is_refused_and_not_stor
 def test_envoy_34334_after_a_nack_and_a_reconnect_all_four_types_are_asked_for(talk: Talk) -> None:
     talk.hears(TOOL, "n1", {A: "1"}, rejects={A: "bad"})
     talk.reads(SOURCE, "n2", {"s/m/x": "1"})
-    assert set(talk.opens()) == set(Kind)
+    assert set(talk.opens()) == set(CATALOG)
 
 
 def test_grpc_java_9809_a_type_without_scopes_still_answers_what_comes(new_talk: type[Talk]) -> None:
     talk = new_talk(wildcard=False)
     talk.opens()
     talk.session.set_scopes([])
-    assert [(said.kind, said.unsubscribe) for said in talk.says()] == [(kind, ("s/m/*",)) for kind in Kind]
+    assert [(said.kind, said.unsubscribe) for said in talk.says()] == [(kind, ("s/m/*",)) for kind in CATALOG]
     assert talk.hears(TOOL, "n1", {A: "1"}) == [Request(TOOL, nonce="n1")]
 
 

@@ -3,12 +3,12 @@
 import pytest
 from xds_talk import Talk
 
-from arion_tds.model.delivery import Delivered, Delivery, Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, CLUSTERS, Delivered, Delivery, Kind, ResourceId
 from arion_tds.xds.held import UNSETTLED
 from arion_tds.xds.session import INTERNAL_ERROR, Ticket
 from arion_tds.xds.subscription import Request
 
-TOOL, SOURCE, SERVER, TOOLKIT = Kind
+TOOL, SOURCE, SERVER, TOOLKIT = CATALOG
 A, B, C = "s/m/x.a", "s/m/x.b", "s/m/x.c"
 
 
@@ -21,7 +21,7 @@ def ack(kind: Kind, nonce: str) -> Request:
 
 def test_the_first_request_of_each_type_asks_for_all_without_nonce_error_or_versions(new_talk: type[Talk]) -> None:
     first = new_talk().opens()
-    assert set(first) == set(Kind)
+    assert set(first) == set(CATALOG)
     for request in first.values():
         assert request.subscribe == ("*",)
         assert request.unsubscribe == ()
@@ -102,7 +102,7 @@ def test_a_subscription_change_is_spontaneous_and_carries_no_nonce(new_talk: typ
     talk.session.set_scopes(["s/m", "t/m"])
     said = talk.says()
     assert [(request.kind, request.subscribe, request.nonce) for request in said[:4]] == [
-        (kind, ("t/m/*",), "") for kind in Kind
+        (kind, ("t/m/*",), "") for kind in CATALOG
     ]
     assert said[4:] == [ack(TOOL, "n1")]
 
@@ -277,14 +277,14 @@ def test_a_scope_that_is_not_ours_is_acked_not_delivered_and_not_in_the_map(talk
 
 
 def test_an_empty_response_is_acked_and_is_a_first_response(talk: Talk) -> None:
-    for kind in Kind:
+    for kind in CATALOG:
         assert not talk.session.complete
         assert talk.hears(kind, "n1") == [ack(kind, "n1")]
     assert talk.session.complete
 
 
 def test_a_nack_is_a_first_response_too(talk: Talk) -> None:
-    for kind in Kind:
+    for kind in CATALOG:
         talk.hears(kind, "n1", {"malformed": "1"})
     assert talk.session.complete
 
@@ -565,8 +565,83 @@ def test_first_content_is_complete_only_when_kept_content_has_its_verdict_too(ne
     talk = new_talk()
     ticket = restored(talk, SOURCE, {"s/m/x": "1"})
     talk.opens()
-    for kind in Kind:
+    for kind in CATALOG:
         talk.hears(kind, "n")
     assert not talk.session.complete
     talk.judges(ticket)
     assert talk.session.complete
+
+
+# Clusters and their endpoints
+
+CLUSTER, ENDPOINTS = CLUSTERS
+
+
+@pytest.fixture
+def plumbed() -> Talk:
+    """A talk that asks for clusters too."""
+    talk = Talk(kinds=(*CLUSTERS, *CATALOG))
+    talk.opens()
+    return talk
+
+
+@pytest.mark.parametrize("wildcard", [True, False])
+def test_clusters_are_asked_for_first_and_with_a_star_and_endpoints_not_before_one_is_named(wildcard: bool) -> None:
+    talk = Talk(wildcard=wildcard, kinds=(*CLUSTERS, *CATALOG))
+    first = talk.opens()
+    assert list(first) == [CLUSTER, *CATALOG]
+    assert first[CLUSTER].subscribe == ("*",)
+    assert first[CLUSTER].scopes == ("s/m",)
+    talk.session.want(ENDPOINTS, ["weather", "museum/eu/1"])
+    (asked,) = talk.says()
+    assert (asked.kind, asked.subscribe, asked.unsubscribe) == (ENDPOINTS, ("weather", "museum/eu/1"), ())
+
+
+def test_a_cluster_may_have_any_name_and_belongs_to_no_scope(plumbed: Talk) -> None:
+    ticket = plumbed.reads(CLUSTER, "n1", {"weather": "1", "a/b/c": "2", "x": "3"})
+    assert ticket.delivery is not None
+    assert [(str(one.id), one.id.scope) for one in ticket.delivery.updates] == [
+        ("weather", ""),
+        ("a/b/c", ""),
+        ("x", ""),
+    ]
+    plumbed.judges(ticket, {"x": "no"})
+    assert plumbed.says()[0].error.startswith("1 of 3 resources rejected: x: no")
+    plumbed.hears(CLUSTER, "n2", removed=["a/b/c", "*", "never/seen/*"])
+    assert plumbed.claims(CLUSTER) == {"weather": "1"}
+
+
+def test_a_change_of_scopes_does_not_concern_clusters(plumbed: Talk) -> None:
+    plumbed.hears(CLUSTER, "n1", {"weather": "1"})
+    plumbed.session.set_scopes(["t/m"])
+    again = plumbed.opens()
+    assert again[CLUSTER].versions == {"weather": "1"}
+    assert again[CLUSTER].subscribe == ("*",)
+
+
+def test_endpoints_that_nobody_names_any_more_are_left_and_not_claimed(plumbed: Talk) -> None:
+    plumbed.session.want(ENDPOINTS, ["a", "b"])
+    plumbed.says()
+    plumbed.hears(ENDPOINTS, "n1", {"a": "1", "b": "1"})
+    plumbed.session.want(ENDPOINTS, ["b", "c"])
+    (left,) = plumbed.says()
+    assert (left.subscribe, left.unsubscribe) == (("c",), ("a",))
+    assert plumbed.claims(ENDPOINTS) == {"b": "1"}
+
+
+def test_a_cluster_in_a_handlers_hands_is_claimed_as_what_nobody_has(plumbed: Talk) -> None:
+    plumbed.reads(CLUSTER, "n1", {"weather/1": "1"})
+    assert plumbed.claims(CLUSTER) == {"weather/1": UNSETTLED}
+
+
+def test_first_content_is_complete_with_the_endpoints_that_its_clusters_name(plumbed: Talk) -> None:
+    for kind in (*CATALOG, CLUSTER):
+        plumbed.hears(kind, "n")
+    assert plumbed.session.complete
+    ticket = plumbed.reads(CLUSTER, "n2", {"weather": "1"})
+    plumbed.session.want(ENDPOINTS, ["weather"])
+    plumbed.judges(ticket)
+    assert not plumbed.session.complete
+    plumbed.says()
+    plumbed.hears(ENDPOINTS, "n3", {"weather": "1"})
+    assert plumbed.session.complete

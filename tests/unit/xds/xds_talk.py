@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from arion_tds.model.delivery import DeliveryVerdict, Kind
+from arion_tds.model.delivery import CATALOG, DeliveryVerdict, Kind
 from arion_tds.model.problem import Problem
 from arion_tds.xds.session import Session, Ticket
 from arion_tds.xds.subscription import Request
@@ -15,9 +15,9 @@ Entry = tuple[str, str, str | None, bytes]
 class Talk:
     """The session, the deliveries that the handler got, and the tickets whose verdict is still out."""
 
-    def __init__(self, *scopes: str, wildcard: bool = True) -> None:
-        self.session = Session(scopes or ("s/m",), wildcard=wildcard)
-        self.content: dict[Kind, dict[str, bytes]] = {kind: {} for kind in Kind}
+    def __init__(self, *scopes: str, wildcard: bool = True, kinds: Sequence[Kind] = CATALOG) -> None:
+        self.session = Session(scopes or ("s/m",), wildcard=wildcard, kinds=kinds)
+        self.content: dict[Kind, dict[str, bytes]] = {kind: {} for kind in kinds}
 
     def opens(self) -> dict[Kind, Request]:
         """A new stream; its first requests by type."""

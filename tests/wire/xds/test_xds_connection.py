@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from xds_peer import LONGEST, Proxy, Server, response
 from xds_side import Ear, Handler, Start
 
-from arion_tds.model.delivery import Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, ResourceId
 from arion_tds.xds import wire
 from arion_tds.xds.stream import AdsClient, AdsSettings
 
-TOOL, SOURCE, SERVER, TOOLKIT = Kind
+TOOL, SOURCE, SERVER, TOOLKIT = CATALOG
 A = "s/m/x.a"
 
 

@@ -10,9 +10,9 @@ from envoy.service.discovery.v3 import discovery_pb2
 from xds_peer import Server, response
 from xds_side import Ear, Handler, Start, ready
 
-from arion_tds.model.delivery import Kind, ResourceId
+from arion_tds.model.delivery import CATALOG, ResourceId
 
-TOOL, SOURCE, SERVER, TOOLKIT = Kind
+TOOL, SOURCE, SERVER, TOOLKIT = CATALOG
 A, B = "s/m/x.a", "s/m/x.b"
 
 
@@ -21,7 +21,7 @@ async def test_a_stream_begins_with_four_requests_and_answers_what_it_gets(
 ) -> None:
     client = start()
     stream = await server.greeted()
-    assert set(stream.first) == set(Kind)
+    assert set(stream.first) == set(CATALOG)
     assert [request.HasField("node") for request in stream.first.values()] == [True, False, False, False]
     assert stream.first[TOOL].node.metadata["scopes"] == ["s/m"]
     await stream.says(TOOL, "n1", {A: "1"})
@@ -242,7 +242,7 @@ async def test_scopes_are_subscribed_on_the_live_stream_in_scope_mode(server: Se
     stream = await server.greeted()
     assert list(stream.first[TOOL].resource_names_subscribe) == ["s/m/*"]
     client.set_scopes(["t/m"])
-    for _ in Kind:
+    for _ in CATALOG:
         request = await stream.hears()
         assert list(request.resource_names_subscribe) == ["t/m/*"]
         assert list(request.resource_names_unsubscribe) == ["s/m/*"]

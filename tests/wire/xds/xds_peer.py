@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 from envoy.service.discovery.v3 import discovery_pb2
 
-from arion_tds.model.delivery import Kind
+from arion_tds.model.delivery import CATALOG, Kind
 
 SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 PERMITTING = (("grpc.http2.min_ping_interval_without_data_ms", 1), ("grpc.http2.max_ping_strikes", 0))
@@ -38,7 +38,7 @@ class Stream:
 
     async def greeted(self) -> Stream:
         """After the first request of every type."""
-        for _ in Kind:
+        for _ in CATALOG:
             request = await self.hears()
             self.first[Kind(request.type_url)] = request
         return self
@@ -55,9 +55,9 @@ class Stream:
 
     async def answers_all(self, nonce: str = "first") -> None:
         """An empty first response for every type, and the client's ACKs."""
-        for kind in Kind:
+        for kind in CATALOG:
             await self.says(kind, nonce)
-        for _ in Kind:
+        for _ in CATALOG:
             assert (await self.hears()).response_nonce == nonce
 
     def ends(self, code: grpc.StatusCode = grpc.StatusCode.OK, details: str = "") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from xds_peer import LONGEST
 
-from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind
+from arion_tds.model.delivery import CATALOG, Delivered, Delivery, DeliveryVerdict, Kind
 from arion_tds.model.problem import Problem
 from arion_tds.xds.stream import AdsClient
 
@@ -16,7 +16,7 @@ class Handler:
     """Applies deliveries to `content`. `hold` delays those of a name; `refuse` rejects names; `broken` raises."""
 
     def __init__(self) -> None:
-        self.content: dict[Kind, dict[str, str]] = {kind: {} for kind in Kind}
+        self.content: dict[Kind, dict[str, str]] = {kind: {} for kind in CATALOG}
         self.deliveries: list[Delivery] = []
         self.hold: dict[str, asyncio.Event] = {}
         self.refuse: dict[str, str] = {}
