@@ -6,7 +6,7 @@ In: the View that the request took and what is asked. Out: `Found`. The front's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from arion_tds.catalog import Catalog
 from arion_tds.model.rbac import Rbac
@@ -55,23 +55,34 @@ class Finder:
         if near is not None and not isinstance(near, str):
             among = None if ask.namespaces is None else self._catalog.index.within_keys(ask.namespaces)
             dense = near(FUSED, visible if view.restricted or not settled else None, among)
+        judges: dict[str, Any] = {
+            "permits": permits if settled and view.restricted else None,
+            "visible": None if settled else visible,
+        }
         hits = search(
             self._catalog.index,
             ask.query,
             namespaces=ask.namespaces,
             limit=ask.limit,
             offset=ask.offset,
-            permits=permits if settled and view.restricted else None,
-            visible=None if settled else visible,
             dense=dense,
+            **judges,
         )
+        corrected = dict(hits.corrected)
+        if corrected and (view.restricted or not settled):
+            # A word of a tool that the caller may not see must not be told as what was meant.
+            corrected = {
+                typed: read
+                for typed, read in corrected.items()
+                if search(self._catalog.index, read, limit=1, **judges).total
+            }
         entries = [(held[name], score) for name, score in hits.items]
         return Found(
             hits=entries,
             tokens=[self._catalog.tokens.of(entry) for entry, _ in entries],
             total=hits.total,
             ranking=hits.ranking.value,
-            corrected=dict(hits.corrected),
+            corrected=corrected,
             namespaces=self._catalog.index.census(permits if view.restricted else None) if ask.overview else {},
             degraded=f"embeddings: {near}" if isinstance(near, str) else None,
         )

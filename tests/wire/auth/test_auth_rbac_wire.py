@@ -132,3 +132,22 @@ async def test_a_thousand_users_of_three_roles_share_three_lists() -> None:
             assert listed == [f"a.{role}"]
             lists.add(id(listed))
         assert len(lists) == 3
+
+
+async def test_search_does_not_spell_out_what_a_caller_may_not_see() -> None:
+    rbac = {"action": "ALLOW", **LISTED}
+    async with house(guarded()) as here, people(here, None, CALLERS["admin"]) as (nobody, admin):
+        await here.put("McpTool", "a/main/zirconium.vault", tool("zirconium.vault", "Open the treasury", rbac=rbac))
+        await here.put("McpTool", "a/main/a.t", tool("a.t"))
+
+        async def asked(who: Tenant, query: str) -> Spec:
+            async with who.http.post(f"{who.url}/mcp/search", json={"query": query}) as response:
+                found: Spec = await response.json()
+                return found
+
+        for typed, read in (("tresaury", "treasury"), ("zirconum", "zirconium")):
+            assert (await asked(admin, typed))["corrected"] == {typed: read}
+            seen = await asked(nobody, typed)
+            assert seen == {**seen, "tools": [], "total": 0}
+            assert read not in str(seen)
+            assert set(seen) == set(await asked(nobody, "qqqqqqqq")), "as for a word that nobody ever used"
