@@ -47,9 +47,16 @@ class UpstreamsSettings:
 class _Watched:
     """One server's watch and who hears it."""
 
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
+    def __init__(self, upstream: Upstream, rng: random.Random) -> None:
         self.listeners: dict[object, Callable[[], None]] = {}
+        self.watch: Watch
+        self.task: asyncio.Task[None] | None = None
+        self.start(upstream, rng)
+
+    def start(self, upstream: Upstream, rng: random.Random) -> None:
+        """Watch this connection to the server from now on."""
+        self.watch = Watch(upstream, self.tell, rng)
+        self.task = asyncio.get_running_loop().create_task(self.watch.run())
 
     def tell(self) -> None:
         for changed in list(self.listeners.values()):
@@ -140,15 +147,15 @@ class Upstreams:
     def watch(self, url: str, changed: Callable[[], None]) -> Callable[[], None] | CallFailure:
         """Call `changed()` whenever the server announces another tool list, until the returned function is called.
 
-        All who watch a server share one stream. Begin before the first list, so that nothing falls in between.
+        All who watch a server share one stream. Begin before the first list and wait for `standing`: then nothing falls
+        in between.
         """
         upstream = self.get(url)
         if isinstance(upstream, CallFailure):
             return upstream
         watched = self._watched.get(url)
         if watched is None:
-            watched = self._watched[url] = _Watched()
-            watched.task = asyncio.get_running_loop().create_task(Watch(upstream, watched.tell, self._rng).run())
+            watched = self._watched[url] = _Watched(upstream, self._rng)
         token = object()
         watched.listeners[token] = changed
 
@@ -158,6 +165,15 @@ class Upstreams:
                 self._unwatch(url)
 
         return leave
+
+    async def standing(self, url: str, seconds: float) -> None:
+        """Wait, for so long at most, until the stream of the watched server stands or there is none to be had.
+
+        A list that is asked for after this misses no change, or the watch says later that there may have been one.
+        """
+        watched = self._watched.get(url)
+        if watched is not None:
+            await watched.watch.tried(seconds)
 
     def _unwatch(self, url: str) -> None:
         watched = self._watched.pop(url, None)
@@ -198,7 +214,8 @@ class Upstreams:
             self._end(watched)
             again = self.get(url)
             if isinstance(again, Upstream):
-                watched.task = asyncio.get_running_loop().create_task(Watch(again, watched.tell, self._rng).run())
+                watched.start(again, self._rng)
+                watched.watch.missed()
                 watched.tell()  # what it lists now may be something else
         return old
 

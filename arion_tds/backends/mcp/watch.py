@@ -4,8 +4,8 @@ In: an `Upstream`. Out: calls of `changed()`. Run in a task by pool, one per ser
 
 Before 2026-07-28 announcements come on the stream of a GET (405: there is none), since then on that of
 `subscriptions/listen`. A server that offers neither is asked again now and then, silently. After a stream was lost
-`changed()` is called once it stands again: nobody says what was announced in between. The same goes for a server that
-announces nothing and has to be agreed with anew.
+`changed()` is called once it stands again: nobody says what was announced in between. The same goes for a first stream
+that stands later than somebody would wait for it, and for a server that announces nothing and is agreed with anew.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Watch:
         self._line = upstream.line if isinstance(upstream.line, HttpLine) else None
         self._changed = changed
         self._rng = rng
-        self._opened = 0
+        self._missed = False
+        self._tried = asyncio.Event()
         self._stale: tuple[Peer, era.Stale] | None = None
         self._remade = 0
         self._response: aiohttp.ClientResponse | None = None
@@ -82,11 +83,14 @@ class Watch:
         self._upstream.replaced = self._replaced
         try:
             while self._line is None:  # a local process announces on the one stream that there is
+                self._tried.set()
                 await asyncio.Event().wait()
             while True:
                 begun = loop.time()
                 end = await self._once(self._line)
                 self.listening = False
+                self._missed = True
+                self._tried.set()
                 if end is _End.UNSUPPORTED:
                     await asyncio.sleep(settings.watch_recheck)
                     continue
@@ -97,6 +101,18 @@ class Watch:
         finally:
             self.listening = False
             self._upstream.changed = self._upstream.replaced = None
+
+    async def tried(self, seconds: float) -> None:
+        """Until the first stream stands, or there is none to be had; no longer than this."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._tried.wait()
+        except TimeoutError:
+            self._missed = True
+
+    def missed(self) -> None:
+        """Somebody has a list from before this watch: the first stream that stands counts as a change."""
+        self._missed = True
 
     async def _once(self, line: HttpLine) -> _End:
         """One stream from opening to end."""
@@ -185,10 +201,11 @@ class Watch:
         return None
 
     def _stands(self) -> None:
-        """The stream is open. Not the first one: something may have been missed."""
+        """The stream is open. Unless it was waited for, something may have been missed."""
         self.listening = True
-        self._opened += 1
-        if self._opened > 1:
+        missed, self._missed = self._missed, False
+        self._tried.set()
+        if missed:
             self._changed()
 
 

@@ -159,6 +159,23 @@ async def test_a_lost_announcement_stream_is_opened_again_and_the_list_asked_for
         await until(lambda: len(stream.open) == 1)
 
 
+async def test_a_change_before_a_slow_stream_stands_is_not_missed(up: Scripted) -> None:
+    stream, open_now = Stream(up), asyncio.Event()
+    opening = up.on["GET" if up.era == "legacy" else "subscriptions/listen"]
+
+    async def slow(asked: Asked) -> Reply:
+        await open_now.wait()
+        return await opening(asked)
+
+    up.on["GET" if up.era == "legacy" else "subscriptions/listen"] = slow
+    async with discovered(up) as here:
+        up.tools.append(tool("new"))  # announced to nobody
+        open_now.set()
+        await until_served(here, "up.echo", "up.new")
+        assert len(stream.open) == 1
+        assert lists(up) == 2
+
+
 async def test_a_restarted_server_that_cannot_announce_is_listed_again_once_it_is_met(unused_tcp_port: int) -> None:
     up = Scripted("legacy")  # answers GET with 405
     async with gateway() as here:
