@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from arion_tds import deriving, embedding, gauges, log, observing, pem
+from arion_tds import deriving, embedding, gauges, log, observing, pem, telling
 from arion_tds.access_log import AccessLog, Requests
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
@@ -108,6 +108,9 @@ class Gateway:
         except ValueError as error:
             raise ConfigError([str(error)]) from error
         self.upstreams = Upstreams(upstreams, clock=time.time)  # noqa: TID251
+        self.telling = telling.of(file, self.metrics, time.time)  # noqa: TID251
+        if self.telling is not None:
+            telling.connect(self.telling, self.history, self.clusters, self.upstreams)
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
         self.cache = self._cache()
@@ -160,6 +163,8 @@ class Gateway:
         stack.push_async_callback(self.clusters.close)
         stack.push_async_callback(self.upstreams.close)
         stack.push_async_callback(self.expander.close)
+        if self.telling is not None:
+            await stack.enter_async_context(self.telling.running())
         await stack.enter_async_context(self.freshness.running())
         await stack.enter_async_context(self._tasks)
         self._open_logs(stack)
@@ -171,7 +176,7 @@ class Gateway:
         prepared = await self.tenants.prepare(self._config)
         stack.push_async_callback(self.tenants.end)
         await self.tenants.commit(prepared, lambda _kind, _id: False)
-        self.panel.follow()
+        self._follow()
         if self.ads is not None:
             self.ads.set_scopes(self.tenants.scopes)
         if self.coldstart is not None:
@@ -219,7 +224,7 @@ class Gateway:
         for scope in changed.gone:
             self.problems.forget(scope)
             self.metrics.forget(scope)
-        self.panel.follow()
+        self._follow()
         if wanted.file.log != self._config.file.log:
             log.setup(wanted.file.log.level, wanted.file.log.format)
         self._config = wanted
@@ -227,6 +232,12 @@ class Gateway:
             _log.warning("%s differs from the config in use: that takes effect at the next start only", name)
         for warning in wanted.warnings:
             _log.warning("%s", warning)
+
+    def _follow(self) -> None:
+        """Let those who tell of catalogs know which there are now."""
+        self.panel.follow()
+        if self.telling is not None:
+            self.telling.follow(self.catalogs)
 
     async def drain(self, cut: asyncio.Event) -> None:
         """Not ready any more, but serving, for the drain delay or until `cut`; to be called before the stop."""

@@ -25,6 +25,8 @@ def measure(gateway: Gateway, now: float) -> None:
         metrics.tools.labels(catalog.scope).set(len(catalog.published.view.tools))
         metrics.revision.labels(catalog.scope).set(catalog.published.view.revision)
         metrics.catalog_tokens.labels(catalog.scope).set(sum(catalog.tokens.by_namespace().values()))
+    if gateway.telling is not None:
+        gateway.telling.measure()
     for door in gateway.doors.values():
         door.measure()
     for embedder in gateway.embedders.values():

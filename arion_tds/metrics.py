@@ -95,6 +95,8 @@ class Metrics:
         self.access_log_dropped = Counter(
             "arion_tds_access_log_dropped", "Lines of the access log that were not written", registry=r
         )
+        self.events = Counter("arion_tds_events", "Events by what became of them", ["outcome"], registry=r)
+        self.events_waiting = Gauge("arion_tds_events_waiting", "Events that wait for the webhook", registry=r)
         self.calls = Counter("arion_tds_calls", "Tool calls by outcome", ["listener", "backend", "outcome"], registry=r)
         self.call_seconds = Histogram(
             "arion_tds_call_seconds",

@@ -99,6 +99,12 @@ def default(field: pydantic.fields.FieldInfo) -> str:
         return f"`{value.value}`"
     if isinstance(value, pydantic.BaseModel):
         return "its own defaults"
+    if isinstance(value, tuple):
+        if isinstance(value[0], enum.Enum) and set(value) == set(type(value[0])):
+            return "all"
+        if isinstance(value[0], pydantic.BaseModel):
+            return "its own defaults"
+        return ", ".join(f"`{one.value if isinstance(one, enum.Enum) else one}`" for one in value)
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"

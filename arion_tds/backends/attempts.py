@@ -84,6 +84,7 @@ class Upstream:
         self.calls = 0
         self.overflows = 0
         self.retired = False
+        self.told: Callable[[str, str, str, str], None] | None = None
         self._retries = 0
         self._rng = rng
         self._sleep = sleep
@@ -137,14 +138,20 @@ class Upstream:
                 if endpoint.down_until:
                     endpoint.down_until = 0.0
                     _log.info('cluster "%s": %s answers again', self.cluster.name, endpoint.origin)
+                    self._tell(endpoint, "up")
                 break
             endpoint.last_error = outcome.why
             if not outcome.fault.unsent:
                 break
             if not endpoint.down_until:  # said once, not with every call
                 _log.warning('cluster "%s": %s: %s', self.cluster.name, endpoint.origin, outcome.why)
+                self._tell(endpoint, "down", outcome.why)
             endpoint.down_until = loop.time() + PASS_OVER
         return outcome
+
+    def _tell(self, endpoint: _Endpoint, state: str, why: str = "") -> None:
+        if self.told is not None:
+            self.told(self.cluster.name, endpoint.origin, state, why)
 
     async def _ask(self, endpoint: _Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
         attempt = self.pool.attempt(endpoint.origin, outgoing.request, outgoing.headers, outgoing.max_bytes)

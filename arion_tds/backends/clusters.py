@@ -43,6 +43,7 @@ class Clusters:
         """
         self._rng = rng
         self._sleep = sleep
+        self.told: Callable[[str, str, str, str], None] | None = None  # cluster, origin, `up` or `down`, why
         self._upstreams = {name: self._upstream(cluster) for name, cluster in settings.items()}
         self._retired: set[Upstream] = set()
 
@@ -131,7 +132,13 @@ class Clusters:
         await upstream.pool.close()
 
     def _upstream(self, cluster: Cluster) -> Upstream:
-        return Upstream(cluster, Pool(cluster, _context(cluster)), self._rng, self._sleep)
+        made = Upstream(cluster, Pool(cluster, _context(cluster)), self._rng, self._sleep)
+        made.told = self._tell
+        return made
+
+    def _tell(self, cluster: str, origin: str, state: str, why: str) -> None:
+        if self.told is not None:
+            self.told(cluster, origin, state, why)
 
 
 def _context(cluster: Cluster) -> ssl.SSLContext | None:

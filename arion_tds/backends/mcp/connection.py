@@ -80,6 +80,7 @@ class Upstream:
         self.settings = settings
         self.changed: Callable[[], None] | None = None
         self.replaced: Callable[[], None] | None = None
+        self.told: Callable[[str, str, str], None] | None = None
         self._clock = clock
         self._peer: Peer | None = None
         self._agreeing: asyncio.Task[Peer | CallFailure] | None = None
@@ -127,7 +128,8 @@ class Upstream:
             failure = self._told(ErrorCode.UPSTREAM_TIMEOUT, why, retryable=True)
             return self._failure(Broken(failure, executed=True), idempotent=idempotent)
         else:
-            self._well = True
+            if not self._well:
+                self._judge(well=True)
             return result
         finally:
             self._in_flight -= 1
@@ -186,7 +188,8 @@ class Upstream:
         except TimeoutError:
             why = f"tools/list did not end within {self.settings.list_timeout:g} s (list_timeout)"
             return self._noted(self._told(ErrorCode.UPSTREAM_TIMEOUT, why, retryable=True))
-        self._well = True
+        if not self._well:
+            self._judge(well=True)
         self._listed = (self._clock(), len(found.tools))
         self._params = _annotated(found)
         self._prepared.clear()
@@ -343,10 +346,15 @@ class Upstream:
 
     def _noted(self, failure: CallFailure) -> CallFailure:
         self._failures += 1
-        if failure.code not in _OWN_FAULTS:
-            self._well = False
+        if failure.code not in _OWN_FAULTS and self._well is not False:
+            self._judge(well=False, why=failure.message)
         self._error = (self._clock(), failure.message)
         return failure
+
+    def _judge(self, *, well: bool, why: str = "") -> None:
+        self._well = well
+        if self.told is not None:
+            self.told(shown(self.url), _STATES[well], why)
 
 
 def _token(message: wire.Message) -> int | None:

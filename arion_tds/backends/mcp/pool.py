@@ -77,6 +77,7 @@ class Upstreams:
         self._upstreams: dict[str, Upstream] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._tls: dict[tuple[str | None, str | None, str | None], ssl.SSLContext] = {}
+        self.told: Callable[[str, str, str], None] | None = None  # a server's state is another one: URL, state, why
 
     def get(self, url: str) -> Upstream | CallFailure:
         """The server of that URL; made now if it is new. A failure: there are `max_servers` already, none idle."""
@@ -91,6 +92,7 @@ class Upstreams:
             self._let_go(idle.url)
         made = self._made(url)
         if isinstance(made, Upstream):
+            made.told = self.told
             self._upstreams[url] = made
         return made
 
