@@ -151,7 +151,8 @@ class Freshness:
         key = (catalog.scope, server.namespace)
         _end(self._followed.pop(key, None))
         changed = self._heard(server) or self._listen(server.url, asyncio.Event())
-        self._followed[key] = self._owned(self._keep(catalog, server, changed))
+        task = self._followed[key] = self._owned(self._keep(catalog, server, changed))
+        task.add_done_callback(lambda _: self._left(server.url, changed))
 
     def refused(self, server: McpServer) -> None:
         """Its list was not taken after all: another owner has the namespace."""
@@ -171,7 +172,8 @@ class Freshness:
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
         self._tries[key] = Pending(server.url, 1, "")
-        self._pending[key] = self._owned(self._try(catalog, server, update))
+        task = self._pending[key] = self._owned(self._try(catalog, server, update))
+        task.add_done_callback(lambda _: self._let_go(server.url))
 
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update has come: stop trying the refused one. What is served is still followed."""
@@ -197,18 +199,15 @@ class Freshness:
 
     async def _try(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         failures = 1
-        try:
-            while True:
-                await asyncio.sleep(self._backoff.wait(failures, self._rng))
-                derived = await self.discover(server)
-                if derived.problem is None:
-                    break
-                failures += 1
-                self._tries[catalog.scope, server.namespace] = Pending(server.url, failures, derived.problem)
-            this = asyncio.current_task()
-            await asyncio.shield(self._owned(self._take(catalog, server, update, derived, this)))
-        finally:
-            self._let_go(server.url)
+        while True:
+            await asyncio.sleep(self._backoff.wait(failures, self._rng))
+            derived = await self.discover(server)
+            if derived.problem is None:
+                break
+            failures += 1
+            self._tries[catalog.scope, server.namespace] = Pending(server.url, failures, derived.problem)
+        this = asyncio.current_task()
+        await asyncio.shield(self._owned(self._take(catalog, server, update, derived, this)))
 
     async def _take(
         self,
@@ -245,35 +244,41 @@ class Freshness:
         loop = asyncio.get_running_loop()
         failures = 0
         reason: str | None = None
-        try:
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._wait(server, failures)):
-                        await changed.wait()
-                changed.clear()
-                if not _serves(catalog, server):
-                    return
-                begun = loop.time()
-                derived = await self._ask(server)
-                if derived.problem is None:
-                    put = [PutServer(server, derived.tools)]
-                    # A newer definition may have been committed while this list was fetched.
-                    commit = catalog.commit(put, when=lambda: _serves(catalog, server))
-                    await asyncio.shield(self._owned(commit))
-                    failures, reason = 0, None
-                else:
-                    failures += 1
-                    if derived.problem != reason:
-                        reason = derived.problem
-                        _log.warning("MCP server %s: its former tools stay: %s", server.namespace, reason)
-                await asyncio.sleep(max(0.0, QUIET - (loop.time() - begun)))
-        finally:
-            self._ignore(server.url, changed)
-            self._let_go(server.url)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._wait(server, failures)):
+                    await changed.wait()
+            changed.clear()
+            if not _serves(catalog, server):
+                return
+            begun = loop.time()
+            derived = await self._ask(server)
+            if derived.problem is None:
+                put = [PutServer(server, derived.tools)]
+                # A newer definition may have been committed while this list was fetched.
+                commit = catalog.commit(put, when=lambda: _serves(catalog, server))
+                await asyncio.shield(self._owned(commit))
+                failures, reason = 0, None
+            else:
+                failures += 1
+                if derived.problem != reason:
+                    reason = derived.problem
+                    _log.warning("MCP server %s: its former tools stay: %s", server.namespace, reason)
+            await asyncio.sleep(max(0.0, QUIET - (loop.time() - begun)))
 
     def _owned(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
-        """A task of ours. A fault of the gateway in it costs this server its freshness, not the gateway its life."""
-        return self._tasks.create_task(_survive(work))
+        """A task of ours. A fault of the gateway in it costs this server its freshness, not the gateway its life.
+
+        What is to be done after it stands in callbacks: a task that is cancelled before it begins runs nothing.
+        """
+        task = self._tasks.create_task(_survive(work))
+        task.add_done_callback(lambda _: work.close())
+        return task
+
+    def _left(self, url: str, changed: asyncio.Event) -> None:
+        """Nobody keeps the server fresh for this hearer any more."""
+        self._ignore(url, changed)
+        self._let_go(url)
 
     def _wait(self, server: McpServer, failures: int) -> float | None:
         if failures:
