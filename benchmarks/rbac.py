@@ -28,6 +28,7 @@ from arion_tds.model.tool import Tool
 from arion_tds.schema import EMPTY_OBJECT
 from arion_tds.server import jsonrpc
 from arion_tds.server.methods import Methods
+from arion_tds.server.packing import Listed
 from arion_tds.server.settings import FrontSettings, MethodsConfig
 from arion_tds.view import View
 from benchmarks import rig
@@ -81,9 +82,9 @@ def page(methods: Methods, served: View, caller: Caller, cursor: str | None = No
     if not isinstance(asked, jsonrpc.Request):
         raise TypeError(asked)
     found = methods.tools_list(served, asked, caller, modern=True)
-    if not isinstance(found, bytes):
+    if not isinstance(found, Listed):
         raise TypeError(found)
-    return found
+    return found.plain(b"1")
 
 
 async def main(count: int) -> None:

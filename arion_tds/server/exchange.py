@@ -18,6 +18,7 @@ from arion_tds.server.guard import Accepts
 from arion_tds.server.param_headers import PREFIX
 
 ACCEPT: Final = istr("Accept")
+ACCEPT_ENCODING: Final = istr("Accept-Encoding")
 CONTENT_TYPE: Final = istr("Content-Type")
 HOST: Final = istr("Host")
 ORIGIN: Final = istr("Origin")
@@ -28,6 +29,7 @@ _VERSION: Final = istr("MCP-Protocol-Version")
 _METHOD: Final = istr("Mcp-Method")
 _NAME: Final = istr("Mcp-Name")
 _JSON_HEADERS: Final = {CONTENT_TYPE: "application/json", istr("Server"): "arion-tds"}
+GZIPPED: Final[Mapping[str, str]] = {istr("Content-Encoding"): "gzip", istr("Vary"): "Accept-Encoding"}
 _EMPTY_HEADERS: Final = {istr("Server"): "arion-tds"}
 
 

@@ -20,6 +20,7 @@ from arion_tds.server.calling import Asked, CallRunner
 from arion_tds.server.entrance import Entrance
 from arion_tds.server.jsonrpc import Fault, Notification, Response
 from arion_tds.server.methods import Methods
+from arion_tds.server.packing import Packer
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import (
     AccessPort,
@@ -76,6 +77,7 @@ class McpFront:
         self._under_way = 0
         config = MethodsConfig() if config is None else config
         self._methods = Methods(settings, config)
+        self._packer = Packer(settings.max_packed_bytes)
         self._activated = config.activated
         self._calls = CallRunner(settings, self._methods, calls, self._observer, random_bytes)
         self._streams = Streams(published, settings, self._observer, self._methods.identity)
@@ -205,7 +207,7 @@ class McpFront:
             case "tools/call":
                 return await self._calls.run(self._published.view, asked)
             case "tools/list":
-                return self._list(asked)
+                return await self._list(asked)
             case "server/discover":
                 return asked.result(self._methods.discovered)
             case "subscriptions/listen":
@@ -233,7 +235,7 @@ class McpFront:
             case "tools/call":
                 return await self._calls.run(self._published.view, asked)
             case "tools/list":
-                return self._list(asked)
+                return await self._list(asked)
             case "ping":
                 return asked.result(b"{}")
             case "initialize":
@@ -244,10 +246,17 @@ class McpFront:
             case unknown:
                 return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
 
-    def _list(self, asked: Asked) -> web.Response:
+    async def _list(self, asked: Asked) -> web.Response:
         view = self._published.view
         found = self._methods.tools_list(view, asked.message, asked.caller, modern=asked.modern, session=asked.session)
-        return asked.error(found) if isinstance(found, RpcError) else exchange.answer(asked.accepts, 200, found)
+        if isinstance(found, RpcError):
+            return asked.error(found)
+        identity = asked.message.id
+        if asked.accepts.json and guard.takes_gzip(asked.http.headers.get(exchange.ACCEPT_ENCODING)):
+            packed = await self._packer.pack(found, identity)
+            if packed is not None:
+                return exchange.reply(200, packed, exchange.GZIPPED)
+        return exchange.answer(asked.accepts, 200, found.plain(identity))
 
     async def _listen(self, asked: Asked) -> web.StreamResponse:
         filters = jsonrpc.members(jsonrpc.member(asked.message.params, "notifications"))

@@ -95,3 +95,16 @@ def accepts(header: str | None) -> Accepts:
 def is_json(content_type: str | None) -> bool:
     """Whether a Content-Type says JSON (parameters do not matter)."""
     return content_type is not None and content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+@functools.lru_cache(maxsize=256)
+def takes_gzip(header: str | None) -> bool:
+    """Whether an Accept-Encoding header lets us answer in gzip (RFC 9110 12.5.3); without one, no."""
+    if header is None:
+        return False
+    weights: dict[str, bool] = {}
+    for part in header.lower().split(","):
+        coding, _, parameters = part.partition(";")
+        name, _, weight = parameters.replace(" ", "").partition("=")
+        weights[coding.strip()] = name != "q" or bool(weight.strip("0."))
+    return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))

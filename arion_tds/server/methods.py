@@ -17,6 +17,7 @@ from arion_tds.model.caller import Caller
 from arion_tds.model.result import RpcError
 from arion_tds.server import cursors, eras, jsonrpc, render
 from arion_tds.server.jsonrpc import Params, Request
+from arion_tds.server.packing import Listed
 from arion_tds.server.settings import Allows, ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import Entry, View
 
@@ -70,8 +71,8 @@ class Methods:
 
     def tools_list(
         self, view: View, request: Request, caller: Caller, *, modern: bool, session: str | None = None
-    ) -> bytes | RpcError:
-        """The answer with one page: the gateway's own tools first, then what the session has found by search, then the
+    ) -> Listed | RpcError:
+        """One page: the gateway's own tools first, then what the session has found by search, then the
         catalog in the order of published names.
         """
         raw = jsonrpc.member(request.params, "cursor")
@@ -95,7 +96,7 @@ class Methods:
             # What depends on the token must not be kept for others (MCP 2026-07-28, server/utilities/caching).
             tail = self._private_tail if view.restricted else self._list_tail
         tail = b"]" + cursor + tail
-        return jsonrpc.result_of_list(request.id, head, parts, tail)
+        return Listed(head, parts, tail)
 
     def _found(self, view: View, session: str | None, allows: Allows) -> Iterator[Entry]:
         """What the session has found, as far as it is still there, still the caller's, and not listed for everybody."""

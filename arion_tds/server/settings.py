@@ -32,8 +32,9 @@ class FrontSettings:
     `loopback`: the listener is reachable from this machine only, so Host and Origin must name it. `allowed_hosts`
     (when given, checked on any listener) and `allowed_origins` add to what is accepted; an origin is written
     `https://host[:port]`, or `*`. `sse_after` is the silence after which a call's answer becomes an event stream, so
-    that keep-alive comments can be sent. `max_search_results` caps what a search may ask for. `protected_resource`: the
-    document of RFC 9728, served to everybody.
+    that keep-alive comments can be sent. `max_search_results` caps what a search may ask for. `max_packed_bytes`: list
+    pages kept compressed, counted as they were before. `protected_resource`: the document of RFC 9728, served to
+    everybody.
     """
 
     name: str
@@ -50,6 +51,7 @@ class FrontSettings:
     max_streams: int = 10_000
     notify_interval: float = 0.1
     max_search_results: int = 100
+    max_packed_bytes: int = 32 << 20
     allowed_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     loopback: bool = False

@@ -16,6 +16,7 @@ from arion_tds.model.caller import Anonymous
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import jsonrpc
 from arion_tds.server.methods import Call, Methods
+from arion_tds.server.packing import Listed
 from arion_tds.server.settings import ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import View
 
@@ -47,8 +48,8 @@ def page(
 ) -> dict[str, Any]:
     asked = request() if cursor is None else request(cursor=cursor)
     found = here.tools_list(view, asked, caller, modern=modern)
-    assert isinstance(found, bytes), found
-    return json.loads(found)["result"]
+    assert isinstance(found, Listed), found
+    return json.loads(found.plain(b"1"))["result"]
 
 
 def walk(here: Any, view_of: Any, **more: Any) -> list[str]:
@@ -116,7 +117,7 @@ def test_the_empty_and_the_null_cursor_are_the_start() -> None:
     here = methods(page_size=1)
     assert page(here, view, "") == page(here, view)
     found = here.tools_list(view, request(cursor=None), ANYONE, modern=True)
-    assert isinstance(found, bytes)
+    assert isinstance(found, Listed)
 
 
 @pytest.mark.parametrize("cursor", ["nope", 5, {}])

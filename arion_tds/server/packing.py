@@ -1,0 +1,107 @@
+"""List pages as gzip, compressed once and then copied to whoever asks for the same page.
+
+In: the pieces of a page and the id of the request. Out: one gzip member. Called by front for `tools/list`.
+
+What differs between two answers with the same page is the id of the request alone. It is put last: the page before it
+is compressed and flushed to a byte boundary once, and the id follows as a stored block (RFC 1951 3.2.4) that ends the
+stream; the checksum goes on from that of the page. Nothing that a client sent is ever compressed together with
+anything else.
+
+A page is known by its pieces, so nothing has to be thrown away when the catalog changes: a page without the changed
+tool is found as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+from arion_tds.server import jsonrpc
+
+_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # RFC 1952 2.3: deflate, no name, no time
+_LEVEL: Final = 4
+_LEAST: Final = 1400
+"""Bytes below which an answer fits in a packet anyway."""
+
+_LONGEST_END: Final = 60_000  # a stored block holds 65,535
+_INLINE: Final = 1 << 18
+"""Bytes up to which a page is compressed in the loop, about a millisecond; a larger one in a thread."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listed:
+    """One page: the result object is `head`, the definitions with commas between, and `tail`."""
+
+    head: bytes
+    definitions: Sequence[bytes]
+    tail: bytes
+
+    def plain(self, identity: bytes) -> bytes:
+        """The answer to the request of that id."""
+        return jsonrpc.result_of_list(identity, self.head, list(self.definitions), self.tail)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Page:
+    packed: bytes
+    checksum: int
+    size: int
+
+
+class Packer:
+    """The pages of one listener that were asked for lately. All state is the event loop's."""
+
+    __slots__ = ("_limit", "_pages", "_working", "held")
+
+    def __init__(self, limit: int) -> None:
+        """`limit`: bytes of the pages kept, as they were before compression (what a page may keep alive)."""
+        self._limit = limit
+        self.held = 0
+        self._pages: dict[tuple[bytes, ...], _Page] = {}
+        self._working = asyncio.Lock()
+
+    async def pack(self, listed: Listed, identity: bytes) -> bytes | None:
+        """The whole answer as gzip; None where that is not worth it."""
+        if len(identity) > _LONGEST_END:
+            return None
+        key = (listed.head, listed.tail, *listed.definitions)
+        page = self._pages.pop(key, None)
+        if page is None:
+            size = sum(map(len, key))
+            if size < _LEAST or size > self._limit:
+                return None
+            page = _compress(key) if size <= _INLINE else await self._beside(key)
+            self._make_room(page.size)
+            self.held += 0 if key in self._pages else page.size
+        self._pages[key] = page  # the last one now: the first goes when room is needed
+        return _finish(page, b',"id":' + identity + b"}")
+
+    async def _beside(self, key: tuple[bytes, ...]) -> _Page:
+        async with self._working:  # who waits for the same page finds it then
+            found = self._pages.get(key)
+            return await asyncio.to_thread(_compress, key) if found is None else found
+
+    def _make_room(self, size: int) -> None:
+        while self._pages and self.held + size > self._limit:
+            first = next(iter(self._pages))
+            self.held -= self._pages.pop(first).size
+
+
+def _compress(key: tuple[bytes, ...]) -> _Page:
+    head, tail, *definitions = key
+    whole = b'{"jsonrpc":"2.0","result":' + head + b",".join(definitions) + tail
+    work = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = _HEADER + work.compress(whole) + work.flush(zlib.Z_SYNC_FLUSH)
+    return _Page(packed, zlib.crc32(whole), len(whole))
+
+
+def _finish(page: _Page, end: bytes) -> bytes:
+    """The member: the page, then `end` in a stored block, then checksum and length of both."""
+    count = len(end)
+    block = struct.pack("<BHH", 1, count, count ^ 0xFFFF)
+    whole = (page.size + count) & 0xFFFFFFFF
+    return b"".join((page.packed, block, end, struct.pack("<II", zlib.crc32(end, page.checksum), whole)))
