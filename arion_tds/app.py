@@ -20,7 +20,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from arion_tds import deriving, embedding, gauges, log, observing, pem, telling
 from arion_tds.access_log import AccessLog, Requests
@@ -50,7 +50,7 @@ from arion_tds.ingest import Ingest
 from arion_tds.listening import Shared
 from arion_tds.metrics import Metrics
 from arion_tds.model.cluster import Cluster
-from arion_tds.model.delivery import Delivered, Kind, ResourceId
+from arion_tds.model.delivery import Delivered, Delivery, DeliveryVerdict, Kind, ResourceId
 from arion_tds.model.derived import Derived
 from arion_tds.model.server import McpServer
 from arion_tds.model.source import OpenApiSource
@@ -61,6 +61,9 @@ from arion_tds.server.http import McpFront
 from arion_tds.server.sessions import Sessions
 from arion_tds.tenants import Tenants
 from arion_tds.xds.stream import AdsClient
+
+if TYPE_CHECKING:
+    from arion_tds.cds import PushedClusters
 
 _log = logging.getLogger("arion_tds.app")
 
@@ -154,6 +157,8 @@ class Gateway:
         self.rotation.add(self.tenants.watched)
         self.panel = Panel(self, time.time)  # noqa: TID251
         self.ads = None if file.control_plane is None else self._ads_client(file.control_plane)
+        pushes = file.control_plane is not None and file.control_plane.clusters
+        self._cds = self._pushed_clusters(clusters, self.ads) if self.ads is not None and pushes else None
         self.admin = ""
         self._loaded = False
         self._draining = False
@@ -170,7 +175,8 @@ class Gateway:
         self._open_logs(stack)
         await self._start_admin(stack)
         if self.cache is not None and self.coldstart is not None:
-            await self.coldstart.read(one.scope for one in self._config.gateways if one.scope is not None)
+            scopes = [one.scope for one in self._config.gateways if one.scope is not None]
+            await self.coldstart.read(scopes, shared=self._cds is not None)
             stack.push_async_callback(self.cache.close)
             await stack.enter_async_context(_task(self.cache.run()))
         prepared = await self.tenants.prepare(self._config)
@@ -180,7 +186,7 @@ class Gateway:
         if self.ads is not None:
             self.ads.set_scopes(self.tenants.scopes)
         if self.coldstart is not None:
-            await stack.enter_async_context(_task(self.coldstart.run(self.ads, self.ingest)))
+            await stack.enter_async_context(_task(self.coldstart.run(self.ads, self._deliver)))
             await self.coldstart.restored.wait()
         await self.tenants.serve(prepared)
         self.rotation.note()
@@ -203,7 +209,7 @@ class Gateway:
         try:
             prepared = await self.tenants.prepare(wanted)
             try:
-                await self.clusters.replace(clusters)
+                await self._take_clusters(wanted, clusters)
             except ValueError as error:
                 await self.tenants.discard(prepared)
                 raise ConfigError([str(error)]) from error
@@ -216,7 +222,9 @@ class Gateway:
             self.ads.set_scopes(self.tenants.scopes)
             # What was refused before may be good now, and the other way round.
             reads = wanted.file.data_sources != self._config.file.data_sources
-            self.ads.refetch(self.tenants.scopes if reads else changed.anew)
+            self.ads.refetch(["", *self.tenants.scopes] if reads else changed.anew)
+            if {one.name for one in self._config.file.clusters} - clusters.keys():
+                self.ads.refetch([""])  # A pushed cluster of a name that was taken may be used now.
         if self.coldstart is not None:
             self.coldstart.rescope(self.tenants.scopes)
         await self.tenants.serve(prepared)
@@ -282,11 +290,31 @@ class Gateway:
         return AdsClient(
             plane.ads(settings, self._config.file.node, pem.PlaneCredentials(settings).wanted),
             (),
-            observing.Deliveries(self.ingest.deliver, self.metrics, time.perf_counter).deliver,
+            observing.Deliveries(self._deliver, self.metrics, time.perf_counter).deliver,
             clock=time.monotonic,
             rng=random.Random(),  # noqa: S311 - jitter, not secrets
             observer=self.panel.plane,
         )
+
+    def _pushed_clusters(self, clusters: Mapping[str, Cluster], ads: AdsClient) -> PushedClusters:
+        # Envoy's messages take a tenth of a second to import: only where clusters are pushed.
+        from arion_tds.cds import Books, PushedClusters
+
+        books = Books(self.problems, self.history, self.metrics, self.cache)
+        rules = judging.delivered_rules(self._config.file.data_sources)
+        return PushedClusters(self.clusters, clusters, rules, books, ads.want_endpoints)
+
+    async def _deliver(self, delivery: Delivery) -> DeliveryVerdict:
+        if delivery.kind.scoped or self._cds is None:
+            return await self.ingest.deliver(delivery)
+        return await self._cds.deliver(delivery)
+
+    async def _take_clusters(self, config: Config, clusters: Mapping[str, Cluster]) -> None:
+        """The config's clusters, and beside them those that are pushed. ValueError: nothing has changed."""
+        if self._cds is None:
+            await self.clusters.replace(clusters)
+        else:
+            await self._cds.configure(clusters, judging.delivered_rules(config.file.data_sources))
 
     def _cache(self) -> Cache | None:
         settings = self._config.file.cache

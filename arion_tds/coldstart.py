@@ -1,8 +1,8 @@
 """A restarted gateway serves what it served before: what an earlier life kept goes the road that a delivery goes.
 
-In: the cache, ingest, the ADS client. Out: catalogs that hold what was kept, versions claimed on the first stream, and
-how old all of it is. Built by app, which calls `read` before anything is loaded, and runs `run` beside the ADS client;
-it listens and connects when `restored` is set.
+In: the cache, what applies deliveries, the ADS client. Out: catalogs that hold what was kept, versions claimed on the
+first stream, and how old all of it is. Built by app, which calls `read` before anything is loaded, and runs `run`
+beside the ADS client; it listens and connects when `restored` is set.
 
 Tools and toolkits are there by then. OpenAPI sources are expanded and MCP servers' lists judged at the
 same time; what takes longer than `GRACE` comes later, and until then the control plane is asked for it anew.
@@ -19,10 +19,10 @@ from typing import Final
 from arion_tds import deriving
 from arion_tds.cache.keeping import Cache, Restored
 from arion_tds.cache.store import Kept
-from arion_tds.ingest import Ingest
-from arion_tds.model.delivery import Delivered, Delivery, Kind
+from arion_tds.model.delivery import CLUSTERS, Delivered, Delivery, Kind
 from arion_tds.model.derived import Derived
 from arion_tds.model.server import McpServer
+from arion_tds.xds.handling import Handler
 from arion_tds.xds.held import UNSETTLED
 from arion_tds.xds.stream import AdsClient
 
@@ -48,10 +48,10 @@ class ColdStart:
         self._rescoped = asyncio.Event()
         self.restored = asyncio.Event()
 
-    async def read(self, scopes: Iterable[str]) -> None:
-        """Read what was kept of the scopes. Never fails."""
+    async def read(self, scopes: Iterable[str], *, shared: bool = False) -> None:
+        """Read what was kept of the scopes, and (`shared`) of clusters. Never fails."""
         self._scopes = tuple(scopes)
-        self._restored = await self._cache.open(self._scopes)
+        self._restored = await self._cache.open(self._scopes, shared=shared)
         self._at = self._clock()
         self._resources = sum(map(len, self._restored.kept.resources.values()))
 
@@ -63,14 +63,14 @@ class ColdStart:
         self._recalled.add(server.url)
         return await deriving.remember(server, listed)
 
-    async def run(self, ads: AdsClient | None, ingest: Ingest) -> None:
+    async def run(self, ads: AdsClient | None, deliver: Handler) -> None:
         """Serve what was kept, then note each time that the control plane has said all it has. Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             if ads is not None and self._resources:
                 age = "unknown" if self._restored.age is None else f"{self._restored.age:.0f} s"
                 _log.info("serving %d resources that were kept on disk; their age is %s", self._resources, age)
-                plain = [tasks.create_task(ads.restore(one, ingest.deliver)) for one in self._plain()]
-                slow = [tasks.create_task(ads.restore(one, ingest.deliver)) for one in self._slow()]
+                plain = [tasks.create_task(ads.restore(one, deliver)) for one in self._plain()]
+                slow = [tasks.create_task(ads.restore(one, deliver)) for one in self._slow()]
                 if plain:
                     await asyncio.wait(plain)
                 if slow:
@@ -87,7 +87,7 @@ class ColdStart:
             await self._rescoped.wait()
 
     def _plain(self) -> Iterator[Delivery]:
-        for kind in (Kind.TOOL, Kind.TOOLKIT):
+        for kind in (*CLUSTERS, Kind.TOOL, Kind.TOOLKIT):
             updates = tuple(self._updates(kind))
             if updates:
                 yield Delivery(kind, updates, ())

@@ -6,7 +6,7 @@ Called by files, http, mock. Pure: no file, no clock, no log.
     apiVersion: ctl.arion.io/v1alpha1
     kind: McpTool                      # or McpOpenApiSource, McpDynamicServer, McpToolkit
     metadata:
-      name: tenant-a-mcp/main/weather.get_forecast   # the full resource id
+      name: tenant-a-mcp/main/weather.get_forecast   # the full resource id (a Cluster's name is just a name)
       fleet: arion                                   # optional: the node.cluster that receives it
     spec: {...}                        # the message as proto JSON, snake_case or camelCase
 """
@@ -20,6 +20,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
+
+# Imported for the protobuf JSON parser to know them: what a Cluster's `typed_config`s may be.
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
+from envoy.extensions.transport_sockets.tls.v3 import tls_pb2 as _tls  # noqa: F401
+from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2 as _http  # noqa: F401
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
@@ -32,13 +38,23 @@ PREFIX: Final = "type.googleapis.com/arion.extensions.filters.http.mcp.mcp_gatew
 MAX_NODES: Final = 2_000_000
 """Values in one input after YAML aliases are written out: a few lines of aliases can stand for billions."""
 
-MESSAGES: Final[Mapping[str, type[Message]]] = {
+CATALOG: Final[Mapping[str, type[Message]]] = {
     "McpTool": pb.Tool,
     "McpOpenApiSource": pb.OpenApiToolSource,
     "McpDynamicServer": pb.DynamicMcpServer,
     "McpToolkit": pb.Toolkit,
 }
-TYPE_URLS: Final[Mapping[str, str]] = {kind: PREFIX + message.DESCRIPTOR.name for kind, message in MESSAGES.items()}
+CLUSTERS: Final[Mapping[str, type[Message]]] = {
+    "Cluster": Cluster,
+    "ClusterLoadAssignment": ClusterLoadAssignment,
+}
+"""Envoy's own: where what tools name is. Their names belong to no scope."""
+
+MESSAGES: Final[Mapping[str, type[Message]]] = {**CATALOG, **CLUSTERS}
+TYPE_URLS: Final[Mapping[str, str]] = {
+    **{kind: PREFIX + message.DESCRIPTOR.name for kind, message in CATALOG.items()},
+    **{kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in CLUSTERS.items()},
+}
 _Descriptor = Any  # protobuf has a class of its own for each of its implementations
 _KINDS: Final[Mapping[str, str]] = {url: kind for kind, url in TYPE_URLS.items()}
 
@@ -60,7 +76,7 @@ class Document:
 
 
 def kind_of(type_url: str) -> str:
-    """`McpTool` for the type URL of Tool; a URL that is none of the four stays as it is."""
+    """`McpTool` for the type URL of Tool; a URL that is none of ours stays as it is."""
     return _KINDS.get(type_url, type_url)
 
 
@@ -102,7 +118,7 @@ def resource(envelope: object) -> Document | Fault:
     kind = envelope.get("kind")
     if not isinstance(kind, str) or kind not in MESSAGES:
         return Fault(f"kind must be one of {', '.join(MESSAGES)}, not {kind!r}")
-    place = _metadata(envelope.get("metadata"))
+    place = _metadata(envelope.get("metadata"), scoped=kind in CATALOG)
     if isinstance(place, Fault):
         return place
     fleet, name = place
@@ -133,7 +149,7 @@ def version(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()[:16]
 
 
-def _metadata(value: object) -> tuple[str, str] | Fault:
+def _metadata(value: object, *, scoped: bool) -> tuple[str, str] | Fault:
     if not isinstance(value, dict):
         return Fault(f"metadata must be an object with name and, optionally, fleet, not {_type(value)}")
     unknown = sorted(str(field) for field in value if field not in {"name", "fleet"})
@@ -143,7 +159,9 @@ def _metadata(value: object) -> tuple[str, str] | Fault:
     if not isinstance(name, str):
         return Fault(f"metadata.name must be a string, not {_type(name)}")
     parts = name.split("/", 2)
-    if len(parts) < 3 or not all(parts):
+    if not scoped and not name:
+        return Fault("metadata.name is empty")
+    if scoped and (len(parts) < 3 or not all(parts)):
         return Fault(
             f"metadata.name {name!r} is not a full resource id: write <server name>/<config name>/<resource name>"
         )

@@ -9,7 +9,8 @@ tests of other projects.
         await cp.acked("McpTool", "tenant-a-mcp/main/weather.get_forecast", version)
 
 Everything that waits takes `timeout` in seconds and raises TimeoutError with a sentence that says what was awaited and
-what came instead. Kinds are the envelope's (`McpTool`, `McpOpenApiSource`, `McpDynamicServer`, `McpToolkit`).
+what came instead. Kinds are the envelope's (`McpTool`, `McpOpenApiSource`, `McpDynamicServer`, `McpToolkit`, and
+`Cluster`, `ClusterLoadAssignment` under names of their own).
 """
 
 from __future__ import annotations

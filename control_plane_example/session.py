@@ -3,8 +3,8 @@
 In: who opened the stream, its requests, what changed. Out: answers to report, and the next response, pulled.
 Called by server, one per stream.
 
-Order on the stream (make before break): what toolkits refer to comes before toolkits, every removal after every
-update, and among removals toolkits go first.
+Order on the stream (make before break): clusters come before what names them, what toolkits refer to before toolkits,
+every removal after every update, and among removals toolkits go first.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from control_plane_example.documents import DEFAULT_FLEET, TYPE_URLS
+from control_plane_example.documents import DEFAULT_FLEET, PREFIX, TYPE_URLS
 from control_plane_example.snapshot import Snapshot
 from control_plane_example.subscription import Answer, Ask, Outgoing, Subscription
 
 ORDER: Final = (
+    TYPE_URLS["Cluster"],
+    TYPE_URLS["ClusterLoadAssignment"],
     TYPE_URLS["McpOpenApiSource"],
     TYPE_URLS["McpDynamicServer"],
     TYPE_URLS["McpTool"],
@@ -61,7 +63,9 @@ class Session:
         if subscription is None:
             if len(self.types) >= MAX_TYPES:
                 return f"more than {MAX_TYPES} resource types on one stream"
-            subscription = self.types[ask.type_url] = Subscription(ask.type_url, self._scopes)
+            # Clusters belong to no scope.
+            scopes = self._scopes if ask.type_url.startswith(PREFIX) else None
+            subscription = self.types[ask.type_url] = Subscription(ask.type_url, scopes)
         answer = subscription.request(ask, snapshot.catalog(self.fleet, ask.type_url))
         if sum(len(each.names) + len(each.globs) for each in self.types.values()) > MAX_NAMES:
             return f"more than {MAX_NAMES} subscribed names on one stream: subscribe to globs or to *"

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from arion_tds.backends.balancing import Balance, Endpoint
 from arion_tds.backends.exchange import Broken, Pool
 from arion_tds.backends.retry import IDEMPOTENT, Fault, back_off, on_fault, on_status
 from arion_tds.model.cluster import Cluster
@@ -62,15 +63,6 @@ class ClusterStatus:
     overflows: int
 
 
-class _Endpoint:
-    __slots__ = ("down_until", "last_error", "origin")
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self.down_until = 0.0
-        self.last_error: str | None = None
-
-
 class Upstream:
     """A cluster's endpoints, connections and counts. Its fields belong to the calls of one event loop."""
 
@@ -88,8 +80,7 @@ class Upstream:
         self._retries = 0
         self._rng = rng
         self._sleep = sleep
-        self._endpoints = [_Endpoint(origin.rstrip("/")) for origin in cluster.endpoints]
-        self._turn = 0
+        self.balance = Balance(cluster, rng)
 
     async def send(self, outgoing: Outgoing) -> HttpResponse | CallFailure:
         """Send, and send again as the policy says, until the answer is one to keep."""
@@ -120,7 +111,7 @@ class Upstream:
         return ClusterStatus(
             name=self.cluster.name,
             endpoints=tuple(
-                EndpointStatus(one.origin, one.down_until > now, one.last_error) for one in self._endpoints
+                EndpointStatus(one.origin, one.rank(now) > 0, one.last_error) for one in self.balance.endpoints
             ),
             active=self.active,
             calls=self.calls,
@@ -132,8 +123,9 @@ class Upstream:
         """One try, at the first endpoint that takes the connection."""
         loop = asyncio.get_running_loop()
         outcome: HttpResponse | Broken | CallFailure = Broken(Fault.CONNECT, "the cluster has no endpoints")
-        for endpoint in self._order(loop.time()):
+        for endpoint in self.balance.order(loop.time()):
             outcome = await self._ask(endpoint, outgoing)
+            self._judge(endpoint, outcome, loop.time())
             if not isinstance(outcome, Broken):
                 if endpoint.down_until:
                     endpoint.down_until = 0.0
@@ -149,11 +141,35 @@ class Upstream:
             endpoint.down_until = loop.time() + PASS_OVER
         return outcome
 
-    def _tell(self, endpoint: _Endpoint, state: str, why: str = "") -> None:
+    def _tell(self, endpoint: Endpoint, state: str, why: str = "") -> None:
         if self.told is not None:
             self.told(self.cluster.name, endpoint.origin, state, why)
 
-    async def _ask(self, endpoint: _Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
+    def move(self, cluster: Cluster) -> None:
+        """The same cluster at other endpoints; connections, counts and what is known of those that stay are kept."""
+        self.cluster = cluster
+        self.balance.replace(cluster.endpoints)
+
+    def _judge(self, endpoint: Endpoint, outcome: HttpResponse | Broken | CallFailure, now: float) -> None:
+        if isinstance(outcome, CallFailure):
+            return
+        good = isinstance(outcome, HttpResponse) and outcome.status < 500
+        seconds = self.balance.answered(endpoint, good=good, now=now)
+        if seconds is not None:
+            name = self.cluster.name
+            _log.warning(
+                'cluster "%s": %s is passed over for %g s: too many 5xx in a row', name, endpoint.origin, seconds
+            )
+            self._tell(endpoint, "down", "too many 5xx in a row")
+
+    async def _ask(self, endpoint: Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
+        endpoint.active += 1
+        try:
+            return await self._within(endpoint, outgoing)
+        finally:
+            endpoint.active -= 1
+
+    async def _within(self, endpoint: Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
         attempt = self.pool.attempt(endpoint.origin, outgoing.request, outgoing.headers, outgoing.max_bytes)
         per_try = outgoing.retry.per_try_timeout if outgoing.retry is not None else None
         if per_try is None:
@@ -163,15 +179,6 @@ class Upstream:
                 return await attempt
         except TimeoutError:
             return Broken(Fault.TRY_TIMEOUT, f"no whole answer within {per_try:g} s (per_try_timeout)")
-
-    def _order(self, now: float) -> list[_Endpoint]:
-        """Whose turn it is first; those that lately refused connections last."""
-        known = self._endpoints
-        if len(known) == 1:
-            return known
-        turn = self._turn % len(known)
-        self._turn = turn + 1
-        return sorted(known[turn:] + known[:turn], key=lambda endpoint: endpoint.down_until > now)
 
     def _failure(self, broken: Broken, *, idempotent: bool) -> CallFailure:
         late = broken.fault in {Fault.CONNECT_TIMEOUT, Fault.TRY_TIMEOUT}

@@ -9,13 +9,14 @@ Which endpoint is asked and what is tried again stands in `attempts`, one try ov
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 
 from yarl import URL
 
-from arion_tds.backends import tls
+from arion_tds.backends import health, tls
 from arion_tds.backends.attempts import ClusterStatus, Outgoing, Upstream
 from arion_tds.backends.exchange import Pool
 from arion_tds.backends.headers import outgoing
@@ -46,6 +47,7 @@ class Clusters:
         self.told: Callable[[str, str, str, str], None] | None = None  # cluster, origin, `up` or `down`, why
         self._upstreams = {name: self._upstream(cluster) for name, cluster in settings.items()}
         self._retired: set[Upstream] = set()
+        self._checks: dict[Upstream, asyncio.Task[None]] = {}
 
     async def send(
         self, cluster: str, request: HttpRequest, policy: HttpPolicy, limits: Limits, context: CallContext
@@ -99,8 +101,13 @@ class Clusters:
         Raises ValueError as the constructor does, and then nothing has changed.
         """
         old = self._upstreams
-        kept = {name: found for name, one in settings.items() if (found := old.get(name)) and found.cluster == one}
+        kept = {
+            name: found for name, one in settings.items() if (found := old.get(name)) and _is_same(found.cluster, one)
+        }
         self._upstreams = {name: kept.get(name) or self._upstream(one) for name, one in settings.items()}
+        for name, upstream in kept.items():
+            upstream.move(settings[name])
+        self._check_health()
         gone = [upstream for name, upstream in old.items() if name not in kept]
         for upstream in gone:
             upstream.retired = True
@@ -114,8 +121,22 @@ class Clusters:
         closing = [*self._upstreams.values(), *self._retired]
         self._upstreams = {}
         self._retired.clear()
+        for task in self._checks.values():
+            task.cancel()
+        await asyncio.gather(*self._checks.values(), return_exceptions=True)
+        self._checks.clear()
         for upstream in closing:
             await upstream.pool.close()
+
+    def _check_health(self) -> None:
+        """One task for each cluster that is in use and has a health check."""
+        wanted = {one for one in self._upstreams.values() if one.cluster.health_check is not None}
+        for gone in self._checks.keys() - wanted:
+            self._checks.pop(gone).cancel()
+        for one in wanted - self._checks.keys():
+            if one.cluster.health_check is not None:
+                checking = health.run(one.cluster.name, one.cluster.health_check, one.balance, one.pool, self._sleep)
+                self._checks[one] = asyncio.get_running_loop().create_task(checking)
 
     def secured(self) -> list[tuple[Cluster, ssl.SSLContext]]:
         """The clusters that are spoken to over TLS, with their contexts: for whoever watches the files."""
@@ -141,11 +162,22 @@ class Clusters:
             self.told(cluster, origin, state, why)
 
 
+def _is_same(old: Cluster, new: Cluster) -> bool:
+    """Whether nothing but endpoints of the same kind differs."""
+    return old == dataclasses.replace(new, endpoints=old.endpoints) and _schemes(old) == _schemes(new)
+
+
+def _schemes(cluster: Cluster) -> set[str]:
+    if cluster.pushed:
+        return set()  # those follow from its TLS settings
+    return {endpoint.partition(":")[0] for endpoint in cluster.endpoints}
+
+
 def _context(cluster: Cluster) -> ssl.SSLContext | None:
     """The TLS context that the cluster's endpoints need, after a look at the endpoints."""
-    if not cluster.endpoints:
+    if not cluster.endpoints and not cluster.pushed:
         raise ValueError(f'cluster "{cluster.name}" has no endpoints: give at least one, like http://10.0.0.1:8080')
-    secure = False
+    secure = cluster.pushed and cluster.tls is not None
     for number, endpoint in enumerate(cluster.endpoints):
         if not _is_origin(endpoint):
             raise ValueError(

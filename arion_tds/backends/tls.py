@@ -17,9 +17,10 @@ def context(tls: ClusterTls) -> ssl.SSLContext:
     Raises ValueError with a sentence that names the file at fault.
     """
     try:
-        made = ssl.create_default_context(cafile=tls.ca_file)
+        made = ssl.create_default_context(cafile=tls.ca_file, cadata=tls.ca_data)
     except (OSError, ValueError) as error:
-        raise ValueError(f"ca_file {tls.ca_file!r} cannot be used: {_reason(error)}") from error
+        which = "the authorities given" if tls.ca_file is None else f"ca_file {tls.ca_file!r}"
+        raise ValueError(f"{which} cannot be used: {_reason(error)}") from error
     made.set_alpn_protocols(["http/1.1"])
     if tls.cert_file is None:
         return made

@@ -102,9 +102,12 @@ class Cache:
         self._left_out = 0
         self._error = ""
 
-    async def open(self, scopes: Iterable[str]) -> Restored:
-        """What was kept of these scopes; of others it is forgotten. Never fails: what is wrong is logged and shown."""
-        wanted = frozenset(scopes)
+    async def open(self, scopes: Iterable[str], *, shared: bool = False) -> Restored:
+        """What was kept of these scopes; of others it is forgotten. Never fails: what is wrong is logged and shown.
+
+        `shared`: also what belongs to no scope.
+        """
+        wanted = frozenset(("", *scopes) if shared else scopes)
         try:
             kept = await self._in_thread(self._store.open)
         except OSError as error:

@@ -79,6 +79,8 @@ class ControlPlaneConfig(Model):
     """Longest pause between streams."""
     max_unanswered: int = Field(default=16, ge=1)
     """Responses in hand before reading stops."""
+    clusters: bool = False
+    """Also ask for clusters and their endpoints (CDS, EDS), which stand beside those of the config."""
 
 
 class AdminConfig(Model):

@@ -27,6 +27,7 @@ def ads(
         backoff_base=settings.backoff_base,
         backoff_max=settings.backoff_max,
         max_unanswered=settings.max_unanswered,
+        clusters=settings.clusters,
         server_name=None if settings.tls is None else settings.tls.server_name,
         credentials=credentials,
     )

@@ -7,7 +7,7 @@ from control_plane_example.session import MAX_TYPES, ORDER, Declared, Session
 from control_plane_example.snapshot import Changes, Held, Key, Origin, Snapshot
 from control_plane_example.subscription import Answer, Ask
 
-SOURCE, SERVER, TOOL, TOOLKIT = ORDER
+CLUSTER, ENDPOINTS, SOURCE, SERVER, TOOL, TOOLKIT = ORDER
 
 
 def publish(snapshot: Snapshot, *entries: tuple[str, str, str], fleet: str = "arion") -> Changes:

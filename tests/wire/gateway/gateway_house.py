@@ -204,7 +204,7 @@ class House:
         """End the stream, and wait until a new one has been answered for every type."""
         before = max(stream for stream, _ in self.plane._answers)
         self.plane.cut()
-        kinds = len(documents.TYPE_URLS)
+        kinds = len(documents.CATALOG)
         await self._until(
             lambda: len({answer.type_url for stream, answer in self.plane._answers if stream > before}) == kinds,
             "every type on a new stream",
