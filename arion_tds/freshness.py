@@ -103,6 +103,7 @@ class Freshness:
         self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._pending: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._tries: dict[tuple[str, str], Pending] = {}
+        self._delivered: set[tuple[str, str]] = set()
         self._lookouts: dict[str, _Lookout] = {}
         self._first: dict[McpServer, list[asyncio.Event]] = {}
         self._taking: dict[tuple[str, str], asyncio.Task[None] | None] = {}
@@ -172,11 +173,19 @@ class Freshness:
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
         self._tries[key] = Pending(server.url, 1, "")
+        if update is not None:
+            self._delivered.add(key)
         task = self._pending[key] = self._owned(self._try(catalog, server, update))
         task.add_done_callback(lambda _: self._let_go(server.url))
 
+    def resent(self) -> None:
+        """The control plane begins to send again every server that was refused: what it withdrew is not tried on."""
+        for key in list(self._delivered):
+            self.superseded(*key)
+
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update has come: stop trying the refused one. What is served is still followed."""
+        self._delivered.discard((scope, namespace))
         self._tries.pop((scope, namespace), None)
         _end(self._pending.pop((scope, namespace), None))
 
@@ -235,6 +244,7 @@ class Freshness:
         if self._pending.get(key) is trying:
             del self._pending[key]
             self._tries.pop(key, None)
+            self._delivered.discard(key)
             if update is not None:
                 self._taken(update, derived)
         if not self._ending:

@@ -82,6 +82,10 @@ class Keeper(Protocol):
         """The server is gone."""
         ...
 
+    def resent(self) -> None:
+        """The control plane begins to send again every server that was refused."""
+        ...
+
 
 class Memory(Protocol):
     """Remembers what is served beyond the life of the process."""
@@ -134,6 +138,21 @@ class Ingest:
         self._memory = memory
         self._in_order = asyncio.Lock()
         self._flights: dict[tuple[Kind, ResourceId], _Flight] = {}
+
+    def beside(self, kind: Kind, malformed: tuple[Problem, ...], *, first: bool) -> None:
+        """Take note of what a response says beside its delivery, before that comes: see xds.stream.Beside.
+
+        A refused resource is claimed by no version, so nobody says that it was withdrawn while the stream was down. But
+        whatever still stands is sent again on the new stream: with its first response, refusals begin anew.
+        """
+        if first:
+            self._problems.resent(kind)
+            if kind is Kind.SERVER:
+                self._keeper.resent()
+        for problem in malformed:
+            if self._problems.rejected(kind, problem.where, "", problem.why):
+                _log.warning("rejected %s %r: %s", kind.short, problem.where, problem.why)
+            self._metrics.resources.labels(kind.short, "rejected").inc()
 
     async def deliver(self, delivery: Delivery) -> DeliveryVerdict:
         """Apply one delivery; what is refused is named, everything else is served when this returns."""

@@ -67,6 +67,11 @@ class Problems:
         self._rejected.pop(key, None)
         self._partial.pop(key, None)
 
+    def resent(self, kind: Kind) -> None:
+        """The control plane begins to send again all that was refused of the type: what it withdrew stands no more."""
+        for key in [key for key in self._rejected if key[0] == kind.short]:
+            del self._rejected[key]
+
     def forget(self, scope: str) -> None:
         """Nothing of the scope is consumed any more."""
         for kept in (self._rejected, self._partial):

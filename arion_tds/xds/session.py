@@ -78,7 +78,7 @@ class TypeState:
         self.owed: deque[Ticket] = deque()
         self.tally = Tally()
         self.answered = False
-        self.heard = -1
+        self.heard = False
         self.unsettled = 0
         self.restoring = 0
         self.since = 0
@@ -203,6 +203,7 @@ class Session:
         self._node_sent = False
         for state in self.types.values():
             state.owed.clear()
+            state.heard = False
             state.subscription.open()
 
     def close(self) -> None:
@@ -249,7 +250,7 @@ class Session:
         ticket = Ticket(intake.kind, delivery, checked.errors, intake.nonce, self._seq, intake.generation, checked)
         state = self.types[intake.kind]
         if not checked.fault:
-            ticket.first, state.heard = state.heard != intake.generation, intake.generation
+            ticket.first, state.heard = not state.heard, True
             ticket.malformed = checked.problems
         state.take(ticket, checked)
         if delivery is None:
