@@ -29,7 +29,6 @@ from arion_tds.schema import EMPTY_OBJECT
 from arion_tds.server import jsonrpc
 from arion_tds.server.methods import Methods
 from arion_tds.server.packing import Listed
-from arion_tds.server.packing import Listed
 from arion_tds.server.settings import FrontSettings, MethodsConfig
 from arion_tds.view import View
 from benchmarks import rig
