@@ -53,6 +53,7 @@ search-eval: $(READY)
 
 docs: $(READY)
 	$(BIN)/python scripts/gen_docs.py
+	$(BIN)/python scripts/walkthrough.py
 
 clean:
 	rm -rf $(VENV) .node build dist *.egg-info

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from e2e_processes import ROOT, Process, eventually, ports_for, with_ports
+from e2e_processes import ROOT, eventually, with_ports
+from e2e_reader import Reader
 
 pytestmark = [
     pytest.mark.e2e,
@@ -25,58 +25,9 @@ pytestmark = [
 COPIED = ("scripts/demo.py", "examples/gateway.yaml")
 
 
-class Reader:
-    """Somebody who follows the README in `folder`, with this Python's commands on the path."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        texts = [(ROOT / name).read_text("utf-8") for name in ("README.md", *COPIED)]
-        self.ports = ports_for(*texts)
-        self.text = with_ports(texts[0], self.ports)
-        self.env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        self.started: list[Process] = []
-
-    def block(self, section: str, language: str) -> list[str]:
-        """The code blocks of a section, in order."""
-        (body,) = re.findall(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", self.text, re.MULTILINE | re.DOTALL)
-        return re.findall(rf"^```{language}\n(.*?)^```", body, re.MULTILINE | re.DOTALL)
-
-    def background(self, command: str) -> Process:
-        """Type a command that goes on running."""
-        log = self.folder / f"log-{len(self.started)}"
-        process = Process(log, "sh", "-c", command, cwd=self.folder, env=self.env)
-        self.started.append(process)
-        return process
-
-    def type(self, command: str) -> str:
-        """Type a command and wait for its end; what it wrote."""
-        done = subprocess.run(
-            ["sh", "-ec", command],
-            cwd=self.folder,
-            env={**os.environ, **self.env},
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    async def says(self, process: Process, text: str) -> str:
-        """Until the process wrote the text; all that it wrote."""
-
-        async def look() -> str:
-            if process.child.poll() is not None:
-                pytest.fail(f"it ended:\n{process.log()}")
-            assert text in process.log(), process.log()
-            return process.log()
-
-        return await eventually(look, timeout=40)
-
-
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    made = Reader(tmp_path)
+    made = Reader(tmp_path, "README.md", *COPIED)
     yield made
     for process in made.started:
         process.kill()
