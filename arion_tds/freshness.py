@@ -169,6 +169,7 @@ class Freshness:
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """The server could not be asked: go on trying. What is served of it, and followed, stays."""
         if catalog.current.retired:
+            self.dropped(server)
             return
         key = (catalog.scope, server.namespace)
         self.superseded(*key)
@@ -177,6 +178,10 @@ class Freshness:
             self._delivered.add(key)
         task = self._pending[key] = self._owned(self._try(catalog, server, update))
         task.add_done_callback(lambda _: self._let_go(server.url))
+
+    def dropped(self, server: McpServer) -> None:
+        """The server could not be asked, and is not to be: something newer has come."""
+        self._let_go(server.url)
 
     def resent(self) -> None:
         """The control plane begins to send again every server that was refused: what it withdrew is not tried on."""

@@ -74,6 +74,10 @@ class Keeper(Protocol):
         """The server could not be asked: go on trying."""
         ...
 
+    def dropped(self, server: McpServer) -> None:
+        """The server could not be asked, and is not to be: something newer has come."""
+        ...
+
     def superseded(self, scope: str, namespace: str) -> None:
         """A newer update of the server has come: what is still being tried is out of date."""
         ...
@@ -270,10 +274,13 @@ class Ingest:
             return decoded.problem or Problem(str(update.id), "is not what its type says")
         change, derived = await self.derive(value)
         if derived.problem is not None:
+            if isinstance(value, McpServer):
+                if flight.newest == number:
+                    self._keeper.pending(catalog, value, update)
+                else:
+                    self._keeper.dropped(value)
             if flight.settled > number:
                 return None  # What it would have brought is out of date.
-            if isinstance(value, McpServer) and flight.newest == number:
-                self._keeper.pending(catalog, value, update)
             return Problem(str(update.id), derived.problem)
         verdicts = await catalog.commit([change], when=lambda: flight.settled < number)
         problem = verdicts[0].problem if verdicts else None

@@ -286,6 +286,33 @@ async def test_a_server_removed_while_it_is_listed_for_the_first_time_does_not_a
         no_watch_is_left(here)
 
 
+async def test_a_server_removed_while_its_first_list_fails_is_let_go(
+    up: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed, fail = 0, asyncio.Event()
+
+    async def slow_failure(asked: Asked) -> Reply:
+        nonlocal failed
+        failed += 1
+        await fail.wait()
+        return web.Response(status=503)
+
+    up.on["tools/list"] = slow_failure
+    async with up.serving(), gateway() as here:
+        url = documents.TYPE_URLS["McpDynamicServer"]
+        held = documents.encode("McpDynamicServer", server("up", up))
+        assert not isinstance(held, documents.Fault)
+        found = Resource(name="a/main/up", version="1", resource=ProtoAny(type_url=url, value=held.payload))
+        await here.plane.send_raw(DeltaDiscoveryResponse(type_url=url, resources=[found]))
+        await until(lambda: failed == 1)
+        await here.plane.send_raw(DeltaDiscoveryResponse(type_url=url, removed_resources=["a/main/up"]))
+        await until(lambda: "'up' is not here: nothing to remove" in caplog.text)
+        fail.set()
+        await here.plane.acked_removal("McpDynamicServer", "a/main/up")
+        no_watch_is_left(here)
+        assert here.gateway.upstreams.status() == ()
+
+
 async def test_a_server_removed_while_it_is_refreshed_does_not_return(up: Scripted) -> None:
     stream = Stream(up)
     async with discovered(up) as here:
