@@ -20,25 +20,23 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from arion_tds import deriving, embedding, gauges, log, observing, pem, telling
+from arion_tds import deriving, embedding, fitting, gauges, log, observing, pem, telling
 from arion_tds.access_log import AccessLog, Requests
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
 from arion_tds.audit import Audit
 from arion_tds.backends.clusters import Clusters
-from arion_tds.backends.mcp.pool import Upstreams, UpstreamsSettings
-from arion_tds.backends.mcp.stdio import StdioServer
-from arion_tds.cache.keeping import Cache, Origin
+from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.catalog import Catalog
 from arion_tds.codemode import deno
 from arion_tds.codemode.engine import Engine
 from arion_tds.codemode.limits import Limits
 from arion_tds.coldstart import ColdStart
 from arion_tds.config import judging, plane, values
-from arion_tds.config.file import ControlPlaneConfig, FileConfig
+from arion_tds.config.file import ControlPlaneConfig
 from arion_tds.config.judging import Config
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder
@@ -58,7 +56,6 @@ from arion_tds.problems import Problems
 from arion_tds.reloading import Reloader
 from arion_tds.rotation import Rotation
 from arion_tds.server.http import McpFront
-from arion_tds.server.sessions import Sessions
 from arion_tds.tenants import Tenants
 from arion_tds.xds.stream import AdsClient
 
@@ -66,10 +63,6 @@ if TYPE_CHECKING:
     from arion_tds.cds import PushedClusters
 
 _log = logging.getLogger("arion_tds.app")
-
-
-_RUNTIME: Final = frozenset({"listeners", "clusters", "data_sources", "mcp_servers", "log", "reload", "drain_delay"})
-"""Keys of the config that can change while the gateway runs."""
 
 
 @contextlib.asynccontextmanager
@@ -105,7 +98,7 @@ class Gateway:
         self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
         self.history = History(time.time)  # noqa: TID251
         observing.rejections(self.history, self.metrics)
-        upstreams, clusters, self._sessions = _settings(config)
+        upstreams, clusters, self._sessions = fitting.settings(config)
         try:
             self.clusters = Clusters(clusters)
         except ValueError as error:
@@ -116,7 +109,7 @@ class Gateway:
             telling.connect(self.telling, self.history, self.clusters, self.upstreams)
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
-        self.cache = self._cache()
+        self.cache = fitting.cache(file, lambda: self.ads is not None and self.ads.status().connected)
         self.coldstart = None if self.cache is None else ColdStart(self.cache, time.monotonic)
         recall = None if self.coldstart is None else self.coldstart.recall
         self.freshness = Freshness(self.upstreams, self._discover, self._taken, rng=rng, recall=recall)
@@ -156,7 +149,7 @@ class Gateway:
         self.rotation.add(pem.upstreams(self.upstreams))
         self.rotation.add(self.tenants.watched)
         self.panel = Panel(self, time.time)  # noqa: TID251
-        self.ads = None if file.control_plane is None else self._ads_client(file.control_plane)
+        self.ads: AdsClient | None = None if file.control_plane is None else self._ads_client(file.control_plane)
         pushes = file.control_plane is not None and file.control_plane.clusters
         self._cds = self._pushed_clusters(clusters, self.ads) if self.ads is not None and pushes else None
         self.admin = ""
@@ -202,9 +195,9 @@ class Gateway:
 
     async def apply(self, config: Config) -> None:
         """Take another config into use. ConfigError or BindError: it cannot be, and nothing has changed."""
-        fixed = _fixed(self._config.file, config.file)
+        fixed = fitting.fixed(self._config.file, config.file)
         wanted = dataclasses.replace(config, file=config.file.model_copy(update=fixed))
-        upstreams, clusters, _ = _settings(wanted)
+        upstreams, clusters, _ = fitting.settings(wanted)
         before = self.upstreams.replace(upstreams)
         try:
             prepared = await self.tenants.prepare(wanted)
@@ -259,9 +252,9 @@ class Gateway:
         access, audit = self._config.file.access_log, self._config.file.audit_log
         dropped = self.metrics.access_log_dropped.inc, self.metrics.audit_dropped.inc
         if access is not None:
-            self._access_log = _opened(stack, "access_log", access.path, access.max_buffer_bytes, dropped[0])
+            self._access_log = fitting.opened(stack, "access_log", access.path, access.max_buffer_bytes, dropped[0])
         if audit is not None:
-            self._audit_log = _opened(stack, "audit_log", audit.path, audit.max_buffer_bytes, dropped[1])
+            self._audit_log = fitting.opened(stack, "audit_log", audit.path, audit.max_buffer_bytes, dropped[1])
 
     def _audit(self, listener: str) -> Audit | None:
         settings = self._config.file.audit_log
@@ -294,6 +287,7 @@ class Gateway:
             clock=time.monotonic,
             rng=random.Random(),  # noqa: S311 - jitter, not secrets
             observer=self.panel.plane,
+            beside=self.ingest.beside,
         )
 
     def _pushed_clusters(self, clusters: Mapping[str, Cluster], ads: AdsClient) -> PushedClusters:
@@ -315,19 +309,6 @@ class Gateway:
             await self.clusters.replace(clusters)
         else:
             await self._cds.configure(clusters, judging.delivered_rules(config.file.data_sources))
-
-    def _cache(self) -> Cache | None:
-        settings = self._config.file.cache
-        if settings is None:
-            return None
-        origin = Origin(self.plane_address(), self._config.file.node.cluster)
-        return Cache(
-            settings.directory,
-            settings.max_bytes,
-            origin,
-            clock=time.time,  # noqa: TID251
-            connected=lambda: self.ads is not None and self.ads.status().connected,
-        )
 
     def _engines(self) -> Callable[[Limits], Engine]:
         """What makes sandboxes, looked for when the first gateway in code mode asks for it."""
@@ -420,43 +401,6 @@ class Gateway:
         gauges.measure(self, time.monotonic())
         self._measures.clusters(self.clusters.status())
         self._measures.sessions(self._sessions.issued)
-
-
-def _processes(config: Config) -> dict[str, StdioServer]:
-    return {
-        one.url(listener.name): one.settings() for listener in config.file.listeners for one in listener.stdio_servers
-    }
-
-
-def _settings(config: Config) -> tuple[UpstreamsSettings, dict[str, Cluster], Sessions]:
-    """What upstreams, clusters and sessions are made of, secrets and all. ConfigError when one cannot be read."""
-    try:
-        upstreams = config.file.mcp_servers.settings(_processes(config))
-        return upstreams, {item.name: item.settings() for item in config.file.clusters}, _sessions(config)
-    except (ValueError, OSError, KeyError) as error:
-        raise ConfigError([str(error)]) from error
-
-
-def _fixed(old: FileConfig, new: FileConfig) -> dict[str, object]:
-    """What differs and cannot change while the gateway runs, as it is now."""
-    names = [name for name in FileConfig.model_fields if name not in _RUNTIME]
-    return {name: getattr(old, name) for name in names if getattr(old, name) != getattr(new, name)}
-
-
-def _sessions(config: Config) -> Sessions:
-    settings = config.file.sessions
-    key = settings.key.read() if settings.key is not None else os.urandom(32)
-    return Sessions(key, clock=time.time, random_bytes=os.urandom, lifetime=settings.lifetime)  # noqa: TID251
-
-
-def _opened(stack: AsyncExitStack, key: str, path: str, most: int, dropped: Callable[[int], None]) -> AccessLog:
-    """A log that is written while the stack stands."""
-    try:
-        log = AccessLog(path, most, dropped)
-    except OSError as error:
-        raise ConfigError([f"{key}.path {path}: {error.strerror or error}"]) from error
-    stack.enter_context(log.running())
-    return log
 
 
 @contextlib.asynccontextmanager
