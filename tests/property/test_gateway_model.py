@@ -145,6 +145,9 @@ class Followed:
     def pending(self, catalog: Catalog, server: McpServer, update: Delivered | None) -> None:
         """Retries are not part of this model."""
 
+    def dropped(self, server: McpServer) -> None:
+        """Nor are connections."""
+
     def superseded(self, scope: str, namespace: str) -> None:
         """Nor is their end."""
 
