@@ -182,7 +182,8 @@ class Listener:
         stack.push_async_callback(self._leave)
 
     async def _own_sockets(self, host: str, port: int, before: Listener | None) -> HttpListener:
-        http = HttpListener(self.front, host, port, tls=self.door.tls, limits=self.settings.limits.connections())
+        limits, shared = self.settings.limits.connections(), self.settings.share_address
+        http = HttpListener(self.front, host, port, reuse_port=shared, tls=self.door.tls, limits=limits)
         same = before is not None and before.settings.address == self.settings.address
         try:
             address = await http.bind(before.sockets() if before is not None and same else ())

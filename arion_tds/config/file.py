@@ -164,6 +164,8 @@ class ListenerConfig(Model):
     """For logs and metrics; unique."""
     address: Address
     """`host:port`; port 0 takes any."""
+    share_address: bool = False
+    """Further gateways of this user may serve the address too: the system spreads new connections (SO_REUSEPORT)."""
     tool_names: Naming = Naming.QUALIFIED
     """`qualified` (`ns.name`), `portable` (`ns__name`) or `bare` (`name`)."""
     mcp_gateway: dict[str, Any]
