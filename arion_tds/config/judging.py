@@ -15,6 +15,7 @@ import grpc
 import pydantic
 import yaml
 
+from arion_tds.config import bootstrap
 from arion_tds.config.file import ControlPlaneConfig, DataSourcesConfig, FileConfig
 from arion_tds.decode import gateway as gateway_decoder
 from arion_tds.decode.rules import DataRules
@@ -53,6 +54,8 @@ def judge(value: object) -> Config:
     """Judge a parsed file. ConfigError lists every mistake."""
     if not isinstance(value, dict):
         raise ConfigError(["the config must be a mapping with `listeners`"])
+    if bootstrap.is_one(value):
+        return _bootstrap(value)
     problems: list[str] = []
     file: FileConfig | None = None
     try:
@@ -66,6 +69,19 @@ def judge(value: object) -> Config:
     if problems:
         raise ConfigError(problems)
     return Config(file, tuple(found for found in gateways if found is not None), tuple(warnings))
+
+
+def _bootstrap(value: dict[str, Any]) -> Config:
+    """Judge an Envoy bootstrap: what it comes to as a config, with its own paths in what is said."""
+    translated = bootstrap.translate(value)
+    try:
+        config = judge(translated.config)
+    except ConfigError as error:
+        raise ConfigError([*translated.problems, *map(translated.path, error.problems)]) from error
+    if translated.problems:
+        raise ConfigError(list(translated.problems))
+    warnings = (*translated.warnings, *map(translated.path, config.warnings))
+    return dataclasses.replace(config, warnings=warnings)
 
 
 def _gateways(file: FileConfig) -> tuple[list[Gateway | None], list[str], list[str]]:
