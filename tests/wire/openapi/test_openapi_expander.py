@@ -140,3 +140,12 @@ def test_an_answer_can_hold_nothing_but_our_own_nouns() -> None:
     for evil in (os.system, eval, asyncio.sleep):
         with pytest.raises(pickle.UnpicklingError):
             _load(pickle.dumps(evil))
+
+
+async def test_a_worker_of_a_large_gateway_is_reused_too(expander: Expander) -> None:
+    ballast = bytearray(b"x") * (300 << 20)  # what a child's ru_maxrss begins with
+    async with asyncio.timeout(30):
+        for _ in range(3):
+            assert (await expander.expand(source())).tools
+    assert expander.status()["started"] == 1
+    assert len(ballast)
