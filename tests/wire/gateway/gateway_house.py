@@ -19,6 +19,7 @@ from aiohttp import web
 
 from arion_tds import app
 from arion_tds.config import judging
+from arion_tds.model.delivery import Kind, ResourceId
 from control_plane_example import documents
 from control_plane_example.mock import MockControlPlane, Nack
 
@@ -163,8 +164,25 @@ class House:
         """Publish, and wait until the gateway has taken it (anew, if it was there before); the version."""
         before = self._accepted(kind, name)
         version = await self.plane.put(kind, name, spec)
-        await self._until(lambda: self._accepted(kind, name, version) and self._accepted(kind, name) > before, name)
+        stream = max((one["stream"] for one in self.plane.status()["streams"]), default=0)
+
+        def taken() -> bool:
+            if self._accepted(kind, name, version) and self._accepted(kind, name) > before:
+                return True
+            # Its ACK may be lost with a stream that ends meanwhile: the next one says that the version is in use.
+            return (
+                any(one["stream"] > stream for one in self.plane.status()["streams"])
+                and self._used(kind, name) == version
+            )
+
+        await self._until(taken, name)
         return version
+
+    def _used(self, kind: str, name: str) -> str | None:
+        """The version that the gateway says is in use."""
+        scope, name = "/".join(name.split("/", 2)[:2]), name.split("/", 2)[-1]
+        ads = self.gateway.ads
+        return None if ads is None else ads.version(Kind(documents.TYPE_URLS.get(kind, kind)), ResourceId(scope, name))
 
     async def remove(self, kind: str, name: str) -> None:
         """Withdraw, and wait until the gateway has taken that."""
