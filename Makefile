@@ -22,7 +22,7 @@ check: $(READY)
 	$(BIN)/python -m pytest -q tests/unit
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 # Malformed HTTP and JSON-RPC, smuggling, forged tokens, SSRF, bombs: everything that wishes us ill.
 hostile: $(READY)
