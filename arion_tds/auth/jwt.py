@@ -16,14 +16,15 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import joserfc.errors
 import msgspec
-from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
-from joserfc.jws import JWSRegistry
 
 from arion_tds.auth.rbac import Token
+
+if TYPE_CHECKING:
+    # At run time it is loaded with the first keys: 10 MB that a gateway without JWT need not hold.
+    from joserfc.jwk import Key
 
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519",
@@ -146,6 +147,8 @@ def _key(item: object) -> tuple[str | None, Key] | str:
         return "is not for signatures"
     if kid is not None and not isinstance(kid, str):
         return "has a `kid` that is not a string"
+    from joserfc.jwk import RSAKey, import_key
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of short keys: refused below
@@ -201,13 +204,17 @@ def verify(token: Unverified, provider: Provider, keys: Keys, now: float) -> Tok
 
 
 def _signed_by(token: Unverified, algorithm: str, key: Key) -> bool:
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, OKPKey, RSAKey
+    from joserfc.jws import JWSRegistry
+
     if not isinstance(key, RSAKey | ECKey | OKPKey):
         return False
     model = JWSRegistry.algorithms[algorithm]
     try:
         model.check_key(key)
         return model.verify(token.signed, token.signature, key)
-    except (joserfc.errors.JoseError, ValueError, TypeError):
+    except (JoseError, ValueError, TypeError):
         return False
 
 
