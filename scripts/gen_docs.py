@@ -1,9 +1,10 @@
-"""Generate docs/configuration.md and docs/metrics.md from the code. `--check` compares instead of writing (`make check`)."""
+"""Generate the reference pages from the code: configuration, metrics, cli, errors. `--check` compares (`make check`)."""
 
 # ruff: noqa: SLF001 - the Prometheus client has no public way to ask a metric for its labels
 
 from __future__ import annotations
 
+import argparse
 import enum
 import pathlib
 import sys
@@ -15,8 +16,11 @@ from prometheus_client.metrics import MetricWrapperBase
 from pydantic_core import PydanticUndefined
 
 from arion_tds import reasons
+from arion_tds.cli import main as cli
 from arion_tds.config.file import FileConfig
 from arion_tds.metrics import Metrics
+from arion_tds.model.result import ErrorCode
+from arion_tds.server import eras, jsonrpc
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 HEAD = """# Configuration
@@ -58,6 +62,130 @@ def metrics() -> str:
     ]
     title = "## Reasons of rejections (`arion_tds_rejections_total`)"
     return "\n".join([METRICS_HEAD, "## All of them", "", *rows, "", title, "", *classes, ""])
+
+
+CLI_HEAD = """# Command line
+
+`arion-tds COMMAND`. This page is generated from the code (`make docs`). Status 0: all is well; 1: what was asked about is not, or
+the command could not do its work; 2: the command line itself is wrong. Commands that ask a running gateway take `--admin URL` or
+`$ARION_TDS_ADMIN`.
+"""
+
+
+def command_line() -> str:
+    """Every command with its arguments."""
+    parts = [CLI_HEAD]
+    for found in cli.parser()._actions:
+        if not isinstance(found, argparse._SubParsersAction):
+            continue
+        helps = {one.dest: one.help or "" for one in found._choices_actions}
+        for name, parser in found.choices.items():
+            rows = [f"| {argument(one)} | {meaning(one)} |" for one in parser._actions if one.dest != "help"]
+            head = ["| argument | meaning |", "|---|---|"] if rows else []
+            said = helps[name]
+            parts.append("\n".join([f"## `{name}`", "", f"{said[:1].upper()}{said[1:]}.", "", *head, *rows, ""]))
+    return "\n".join(parts)
+
+
+def argument(one: argparse.Action) -> str:
+    """How an argument is written."""
+    shown = str(one.metavar or one.dest.upper())
+    choices = f" ({', '.join(map(str, one.choices))})" if one.choices else ""
+    if not one.option_strings:
+        return f"`{shown}{'…' if one.nargs in {'*', '+'} else ''}`{choices}"
+    value = "" if one.nargs == 0 else f" {shown}"
+    return f"`{', '.join(one.option_strings)}{value}`{choices}"
+
+
+def meaning(one: argparse.Action) -> str:
+    """What an argument is for."""
+    said = (one.help or "").replace("|", "\\|").replace("%(default)s", str(one.default)).replace("%%", "%")
+    return f"{said[:1].upper()}{said[1:]}" + (" (required)" if one.required and one.option_strings else "")
+
+
+CALL_ERRORS = {
+    ErrorCode.INVALID_ARGUMENTS: (
+        "the arguments do not fit the tool's schema, or cannot be put into its request",
+        "the caller corrects them",
+    ),
+    ErrorCode.INVALID_OUTPUT: (
+        "the answer does not fit the tool's output schema",
+        "correct the schema, or leave it out; for OpenAPI sources `openapi.output: loose`",
+    ),
+    ErrorCode.UPSTREAM_ERROR: (
+        "the upstream answered with an error (`status`), could not be reached, or does not exist",
+        "`arion-tds status`: endpoints and MCP servers in trouble",
+    ),
+    ErrorCode.UPSTREAM_TIMEOUT: (
+        "no whole answer in time",
+        "`upstream_policy.timeout` of the tool, `timeout` of the cluster, `upstream_timeout` of the gateway",
+    ),
+    ErrorCode.OVERFLOW: (
+        "as many calls as are allowed are under way",
+        "`clusters[].max_requests`, `max_concurrent_calls` of an MCP server",
+    ),
+    ErrorCode.RESPONSE_TOO_LARGE: (
+        "the answer is larger than allowed",
+        "`max_upstream_response_bytes` of the gateway",
+    ),
+}
+RPC_ERRORS = {
+    jsonrpc.PARSE_ERROR: "the body is not JSON",
+    jsonrpc.INVALID_REQUEST: "the body is not a JSON-RPC request",
+    jsonrpc.METHOD_NOT_FOUND: "the method is not served here",
+    jsonrpc.INVALID_PARAMS: "the parameters are wrong; also: no such tool, or not for this caller",
+    jsonrpc.INTERNAL_ERROR: "a fault of the gateway: its log has the request id",
+    eras.HEADER_MISMATCH: "a header does not say what the body says (2026-07-28)",
+    eras.MISSING_CLIENT_CAPABILITY: "the client lacks a capability that an upstream asks for (2026-07-28)",
+    eras.UNSUPPORTED_PROTOCOL_VERSION: "the protocol version is not spoken; `data.supported` lists those that are",
+    eras.REQUEST_CANCELLED: "the client cancelled the request",
+}
+ERRORS_HEAD = """# Errors
+
+What clients of a listener are answered when something is wrong. This page is generated from the code (`make docs`). What the
+control plane is answered, why a resource is refused, says the sentence in the NACK; the classes of these sentences stand in
+[metrics.md](metrics.md).
+"""
+
+
+def errors() -> str:
+    """Codes of failed calls, and of JSON-RPC."""
+    missing = set(ErrorCode) - CALL_ERRORS.keys()
+    if missing:
+        raise SystemExit(f"scripts/gen_docs.py says nothing about {', '.join(missing)}")
+    calls = [f"| `{code.value}` | {why} | {what} |" for code, (why, what) in CALL_ERRORS.items()]
+    rpc = [f"| {code} | {why} |" for code, why in RPC_ERRORS.items()]
+    return "\n".join(
+        [
+            ERRORS_HEAD,
+            "## A tool's result",
+            "",
+            "A call that failed is a result with `isError: true` and the structured content",
+            '`{"error": {"code", "message", "retryable", "status"?}}`:',
+            "",
+            "| `code` | meaning | what to do |",
+            "|---|---|---|",
+            *calls,
+            "",
+            "## JSON-RPC",
+            "",
+            "| `code` | meaning |",
+            "|---|---|",
+            *rpc,
+            "",
+            "## HTTP",
+            "",
+            "| status | meaning |",
+            "|---|---|",
+            "| 400 | not HTTP, not JSON, or headers that do not fit the message |",
+            "| 401, 403 | no token or a wrong one (`WWW-Authenticate` says where to get one); a token without a scope; a Host or Origin that is not allowed |",
+            "| 404 | no such page, or a session that has ended: initialize again |",
+            "| 406, 415 | `Accept` or `Content-Type` is not what MCP asks for |",
+            "| 413 | the body is larger than `max_body_bytes` |",
+            "| 429, 503 | a limit of the listener (`limits`, `max_streams`): try again later |",
+            "",
+        ]
+    )
 
 
 def nested(annotation: object) -> type[pydantic.BaseModel] | None:
@@ -138,6 +266,8 @@ def main() -> int:
     pages = {
         "configuration.md": HEAD + "\n" + section("", FileConfig, []).rstrip() + "\n",
         "metrics.md": metrics(),
+        "cli.md": command_line(),
+        "errors.md": errors(),
     }
     stale = [name for name, page in pages.items() if not (DOCS / name).exists() or (DOCS / name).read_text() != page]
     if "--check" not in sys.argv:
