@@ -35,8 +35,9 @@ class AdsSettings:
     without an answer, so that a frozen control plane is noticed in seconds. Servers that do not permit pings this often
     (gRPC's default is one in 300 s) end the stream with `too_many_pings`: it is then opened again, once, with
     300 s between pings, and stays so for the life of the client.
-    `max_unanswered`: responses in hand before reading stops. `clusters`: ask for Clusters and their endpoints too. `credentials` are asked for at each connection, since
-    their files may be rotated; None: plain text. `server_name` is asked for and verified instead of the host.
+    `max_unanswered`: responses in hand before reading stops. `clusters`: ask for Clusters and their endpoints too.
+    `credentials` are asked for at each connection, since their files may be rotated; None: plain text. `server_name` is
+    asked for and verified instead of the host.
     """
 
     address: str
