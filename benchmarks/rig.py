@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -78,6 +79,8 @@ class Client:
         self._writer = writer
         self._host = host
         self.session: str | None = None
+        self.extra = ""
+        self.received = 0
 
     @classmethod
     async def connect(cls, address: str) -> Client:
@@ -105,6 +108,9 @@ class Client:
         found = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
         headers = {name.lower(): value for name, value in found.items()}
         body = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        self.received += len(body)
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
         return int(head[0].split()[1]), headers, body
 
     async def initialize(self) -> None:
@@ -118,7 +124,7 @@ class Client:
     def headers(self) -> str:
         """Header lines of a session's request."""
         lines = "mcp-protocol-version: 2025-06-18\r\n"
-        return lines + (f"mcp-session-id: {self.session}\r\n" if self.session else "")
+        return lines + self.extra + (f"mcp-session-id: {self.session}\r\n" if self.session else "")
 
     async def call(self, method: str, params: dict[str, Any]) -> bytes:
         """One JSON-RPC request; the answer's body. RuntimeError when it is not a result."""

@@ -11,7 +11,7 @@ GUIDED = pathlib.Path(__file__).parent.parent / "fuzz" / "guided.py"
 
 SEEDS = {
     "decode": b"\n\x02ns\x12\x04tool\x1a\x01d2\x0f\n\x03GET\x12\x04/{{a",
-    "jsonrpc": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"query":"x","limit":1}}}',
+    "jsonrpc": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"query":"x"}}}',
     "transcode": b"a/{{x}}?q={{y.z}}",
     "openapi": b'{"openapi":"3.1.0","info":{"title":"t","version":"1"},"paths":{"/a/{b}":{"get":{"operationId":"o"}}}}',
 }
