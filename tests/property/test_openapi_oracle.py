@@ -32,7 +32,8 @@ from arion_tds.openapi.expand import expand
 from arion_tds.openapi.limits import Limits
 from arion_tds.openapi.request import build
 
-CORPUS = Path(os.environ.get("OPENAPI_CORPUS", "/work/shared/openapi/corpus"))
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "openapi" / "corpus"
+CORPUS = Path(os.environ.get("OPENAPI_CORPUS", BESIDE))
 
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus of OpenAPI documents (OPENAPI_CORPUS)")
 
