@@ -172,6 +172,7 @@ class Embedder:
                 delay = min(2 * delay, waits.backoff_max)
 
     def _give_up(self, key: str, text: str, failure: Failure) -> None:
+        self._last = None  # the text is at fault: the endpoint works, and searches need not spare it
         if self._waiting.get(key) is text:
             del self._waiting[key]
             self._given_up += 1

@@ -118,8 +118,15 @@ async def test_the_control_plane_is_told_what_is_served_and_sends_the_difference
             ]
             assert claimed[-1].keys() == {"a/main/x.same", "a/main/x.changed", "a/main/x.gone"}
             assert claimed[-1]["a/main/x.same"] == same
-            sent = [answer.versions for _, answer in here.plane._answers if answer.type_url == Kind.TOOL.value]
-            assert sent[-1].keys() | sent[-2].keys() == {"a/main/x.changed", "a/main/x.new"}
+            latest = max(stream for stream, _ in here.plane._answers)
+
+            def sent() -> set[str]:
+                answers = [one for stream, one in here.plane._answers if stream == latest]
+                return {name for one in answers if one.type_url == Kind.TOOL.value for name in one.versions}
+
+            await here.plane._await(
+                lambda: sent() == {"a/main/x.changed", "a/main/x.new"} or None, BOUND, "the difference"
+            )
             assert (await here.page("readyz"))[1]["cache"]["serving_from_disk"] is False
 
 
