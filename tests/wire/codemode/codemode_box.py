@@ -22,7 +22,7 @@ SMALL = CodeMode(
     memory_limit_bytes=48 << 20,
     max_concurrent_tool_calls=4,
 )
-STALL = 0.4
+STALL = 2.0
 """Seconds that the event loop may be away at once, on a machine whose cores the programs keep busy."""
 
 Answer = Callable[[int, str, bytes], Awaitable[bytes]]
