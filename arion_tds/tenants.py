@@ -81,7 +81,7 @@ class Tenants:
         self._ingest = ingest
         self._keeper = keeper
         self._tasks = tasks
-        self._leaving: set[Listener] = set()
+        self._alive: set[Listener] = set()  # bound and not ended, whatever became of the config they were made for
 
     @property
     def catalogs(self) -> list[Catalog]:
@@ -114,6 +114,7 @@ class Tenants:
             if problems:
                 raise ConfigError(problems)
             for listener in prepared.fresh:
+                self._alive.add(listener)
                 await listener.bind(self._tasks, prepared.old.get(listener.settings.name))
         except BaseException:
             await self.discard(prepared)
@@ -136,6 +137,7 @@ class Tenants:
             listener.end()
         for listener in prepared.fresh:
             await listener.ended()
+            self._alive.discard(listener)
 
     async def commit(self, prepared: Prepared, delivered: Callable[[Kind, ResourceId], bool]) -> Changed:
         """Use the prepared config. `delivered` says of a resource of ours whether the control plane gave it to us.
@@ -184,13 +186,11 @@ class Tenants:
             if prepared.listeners.get(name) is not old:
                 _log.info("listener %s on %s ends%s", name, old.bound, "" if name in prepared.listeners else ": gone")
                 old.end()
-                self._leaving.add(old)
-        for old in list(self._leaving):
-            self._tasks.create_task(self._see_off(old))
+                self._tasks.create_task(self._see_off(old))
 
     async def end(self) -> None:
-        """End all listeners at once, each within its drain timeout."""
-        leaving = [*self.listeners.values(), *self._leaving]
+        """End all listeners at once, each within its drain timeout; also those of a change that was broken off."""
+        leaving = list(self._alive)
         for listener in leaving:
             listener.end()
         for listener in leaving:
@@ -204,7 +204,7 @@ class Tenants:
 
     async def _see_off(self, old: Listener) -> None:
         await old.ended()
-        self._leaving.discard(old)
+        self._alive.discard(old)
 
     async def _succeed(self, made: Static, old: Catalog, delivered: Callable[[Kind, ResourceId], bool]) -> None:
         """The new catalog takes the old one's place."""

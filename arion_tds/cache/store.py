@@ -68,6 +68,7 @@ class Store:
     def __init__(self, directory: Path, max_bytes: int) -> None:
         """`max_bytes` bounds the file: what would make it larger is an error of `write`."""
         self.path = directory / FILE
+        self._journal = directory / f"{FILE}-journal"
         self._max_bytes = max_bytes
         self._database: sqlite3.Connection | None = None
 
@@ -75,9 +76,12 @@ class Store:
         """Read everything, making the directory and file where they are missing. OSError when there can be none."""
         directory = self.path.parent
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if directory.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise PermissionError(0, f"others can write to it: chmod go-w {directory}")
-        kept, damage = self._read()
+        if _is_foreign(self._journal):
+            self._journal.unlink()  # it would be rolled into our file
+        if _is_foreign(self.path):
+            kept, damage = Kept(), "others own it or can write to it, so it may hold anything"
+        else:
+            kept, damage = self._read()
         if damage:
             aside = self._set_aside()
             kept = dataclasses.replace(kept, damage=f"{damage}; it is now {aside}")
@@ -135,7 +139,7 @@ class Store:
         if self._database is not None:
             return self._database
         # Made here, so that it is private from its first byte on; SQLite gives its journal the same mode.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         self.path.chmod(0o600)
         database = sqlite3.connect(self.path, timeout=_BUSY, check_same_thread=False)
         self._database = database
@@ -160,12 +164,22 @@ class Store:
         free = next((name for name in names if not name.exists()), None)
         target = free or min(names, key=lambda name: name.stat().st_mtime)
         self.path.replace(target)
-        self.path.with_name(f"{FILE}-journal").unlink(missing_ok=True)  # it would be rolled into the new file
+        self._journal.unlink(missing_ok=True)  # it would be rolled into the new file
         return target
 
 
 class _OtherFormatError(Exception):
     """The file is good, but not one that this version reads."""
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether somebody else may have written what stands there. Directories of containers are often open to all."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    theirs = found.st_uid != os.geteuid() or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return theirs or not stat.S_ISREG(found.st_mode)
 
 
 def _write(database: sqlite3.Connection, batch: Batch) -> None:

@@ -85,11 +85,28 @@ def test_the_file_and_its_directory_are_for_their_owner_alone(tmp_path: Path) ->
     assert (tmp_path / "new" / "cache" / FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_directory_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+def test_in_a_directory_that_is_open_to_all_only_a_file_of_our_own_is_trusted(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(PermissionError) as caught:
-        reread(tmp_path)
-    assert "chmod go-w" in str(caught.value.strerror)
+    written(tmp_path, batch(one("x.a")))
+    assert names(reread(tmp_path)) == [("x.a", "1")]
+    (tmp_path / FILE).chmod(0o666)
+    assert "others own it or can write to it" in reread(tmp_path).damage
+    assert names(reread(tmp_path)) == []
+    written(tmp_path, batch(one("x.a")))
+    (tmp_path / FILE).rename(tmp_path / "elsewhere")
+    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
+    assert "others own it or can write to it" in reread(tmp_path).damage
+    assert names(reread(tmp_path)) == []
+
+
+def test_a_journal_that_others_can_write_to_is_not_rolled_into_the_file(tmp_path: Path) -> None:
+    written(tmp_path, batch(one("x.a")))
+    journal = tmp_path / f"{FILE}-journal"
+    journal.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\xff" * 1000)
+    journal.chmod(0o666)
+    kept = reread(tmp_path)
+    assert (names(kept), kept.damage) == ([("x.a", "1")], "")
+    assert not journal.exists()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])

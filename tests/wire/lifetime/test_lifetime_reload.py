@@ -17,6 +17,7 @@ from gateway_house import BOUND, House, Spec, Tenant, echoing, house, inline, li
 from gateway_upstreams import document, mcp_upstream, server, source
 
 from arion_tds import reloading
+from arion_tds.catalog import Catalog
 from arion_tds.config import judging
 from arion_tds.config.judging import Config
 from arion_tds.reloading import Reloader
@@ -317,3 +318,24 @@ async def test_a_file_is_read_again_when_it_is_asked_for_and_when_it_changes(
         write(node={"id": "three"})
         assert (await taken.get()).file.node.id == "three"
         run.cancel()
+
+
+async def test_a_gateway_told_to_stop_in_the_middle_of_a_change_ends_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reached = asyncio.Event()
+
+    async def stuck(*_: object) -> list[object]:
+        reached.set()
+        await asyncio.Event().wait()
+        return []
+
+    async with changing() as it:
+        monkeypatch.setattr(Catalog, "succeed", stuck)
+        changed = listener("a", gateway={"tools": [tool("s.new")]})
+        changing_it = asyncio.create_task(it.change(changed, listener("b")))
+        async with asyncio.timeout(BOUND):
+            await reached.wait()
+        changing_it.cancel()
+        await asyncio.gather(changing_it, return_exceptions=True)
+        await it.tenant("a").serves()
