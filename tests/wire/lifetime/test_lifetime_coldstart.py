@@ -111,6 +111,8 @@ async def test_the_control_plane_is_told_what_is_served_and_sends_the_difference
         await here.plane.put("McpTool", "a/main/x.new", tool("x.new"))
         here.plane.remove("McpTool", "a/main/x.gone")
         async with here.begins() as tenant:
+            # What is gone is said in a response of its own, after the first.
+            await here.until(lambda: here.names() == {"x.same", "x.changed", "x.new"})
             await tenant.serves("x.same", "x.changed", "x.new")
             assert await tenant.text("x.changed") == "another text"
             claimed = [
