@@ -100,7 +100,7 @@ def argument(one: argparse.Action) -> str:
 def meaning(one: argparse.Action) -> str:
     """What an argument is for."""
     said = (one.help or "").replace("|", "\\|").replace("%(default)s", str(one.default)).replace("%%", "%")
-    return f"{said[:1].upper()}{said[1:]}" + (" (required)" if one.required and one.option_strings else "")
+    return said + (" (required)" if one.required and one.option_strings else "")
 
 
 CALL_ERRORS = {

@@ -84,6 +84,7 @@ class _Bootstrap:
             self._cluster(part)
         plane = self._control_plane(dynamic)
         if plane is not None:
+            plane |= self._cds(dynamic)
             made["control_plane"] = plane
         listeners = [one for part in static.parts("listeners") if (one := self._listener(part)) is not None]
         for position, (listener, path, gateway) in enumerate(listeners):
@@ -129,6 +130,16 @@ class _Bootstrap:
         plane = {"address": endpoints[0].partition("://")[2]} if endpoints else {"address": ""}
         self.origins.append(("control_plane", cluster.path))
         return {**plane, **{key: cluster.config[key] for key in ("tls", "connect_timeout") if key in cluster.config}}
+
+    def _cds(self, dynamic: Part) -> dict[str, Any]:
+        if "cds_config" not in dynamic:
+            return {}
+        cds = dynamic.part("cds_config")
+        if "ads" not in cds:
+            self._reading.problem(cds.path, "clusters are taken from the ADS stream alone: write `ads: {}`")
+        cds.take("ads")
+        cds.take("resource_api_version")
+        return {"clusters": True}
 
     def _cluster(self, part: Part) -> None:
         name = part.take("name")

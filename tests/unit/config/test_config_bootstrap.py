@@ -36,6 +36,7 @@ def test_a_bootstrap_is_taken_as_it_is() -> None:
     plane = file.control_plane
     assert plane is not None
     assert (plane.address, plane.connect_timeout, plane.subscription) == ("plane.example.com:18000", 2.0, "wildcard")
+    assert plane.clusters
     assert plane.tls is not None
     assert (plane.tls.ca_file, plane.tls.server_name) == ("/etc/ca.pem", "plane.example.com")
     (listener,) = file.listeners
@@ -58,7 +59,6 @@ def test_every_part_that_is_not_used_is_named() -> None:
     unused = {one.partition(": is not used")[0] for one in judging.load(str(FILE)).warnings if "is not used" in one}
     assert unused == {
         "node.locality",
-        "dynamic_resources.cds_config",
         "static_resources.listeners[0].per_connection_buffer_limit_bytes",
         f"{MANAGER}.route_config",
         f"{MANAGER}.http_filters[0]",
@@ -112,6 +112,11 @@ def test_a_mistake_in_the_gateway_is_said_with_the_bootstraps_path(bootstrap: di
         (("static_resources", "clusters", 1, "type"), "EDS", "clusters[1].type: is EDS: only clusters that name"),
         (("static_resources", "listeners"), [], "no listener has an McpGateway filter"),
         (("static_resources", "clusters"), {"a": 1}, "static_resources.clusters: must be a list, not dict"),
+        (
+            ("dynamic_resources", "cds_config"),
+            {"path": "/cds.yaml"},
+            "cds_config: clusters are taken from the ADS stream",
+        ),
         (("admin",), "x", "admin: must be a mapping, not str"),
         (("admin", "address"), {"pipe": {"path": "/x"}}, "admin.address.pipe: only socket addresses"),
         (
