@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import io
 import os
 import pickle
@@ -34,6 +35,7 @@ MAX_WAITING: Final = 256
 """Documents that may wait for a worker; further ones are rejected."""
 
 _KILL_WAIT: Final = 5.0
+_STEP: Final = 1 << 18  # bytes of a document written to a worker at a time
 _MAX_FRAME: Final = 256 << 20
 _ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
 """What a worker gets to see of the gateway's environment: no secrets."""
@@ -59,8 +61,14 @@ class _Worker:
     async def expand(self, job: Job) -> tuple[Expansion, bool]:
         """The expansion, and whether the worker can be used again. Raises when the process is broken."""
         stdin, stdout = self.process.stdin, self.process.stdout
-        stdin.write(frame(pickle.dumps(job, 5)))
-        await stdin.drain()
+        document = job.source.document
+        stdin.write(
+            frame(pickle.dumps(dataclasses.replace(job, source=dataclasses.replace(job.source, document=b"")), 5))
+        )
+        stdin.write(len(document).to_bytes(HEADER, "big"))
+        for start in range(0, len(document), _STEP):
+            stdin.write(document[start : start + _STEP])
+            await stdin.drain()
         head = _load(await _read(stdout))
         if not isinstance(head, Head):
             raise pickle.UnpicklingError("answer does not begin with a Head")

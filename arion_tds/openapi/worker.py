@@ -1,8 +1,9 @@
 """The process that expands OpenAPI documents: `python -m arion_tds.openapi.worker`, started and fed by expansion.
 
-In on stdin: frames (8 bytes of length, big-endian, then a pickled Job). Out on stdout, for each: a frame with a pickled
-Head, then as many frames of pickled tools as it says (at most 100 in each, so that the reader never stalls for long).
-It ends when stdin does. Documents come from strangers, so each has a limit of CPU and memory that the kernel enforces.
+In on stdin: pairs of frames (8 bytes of length, big-endian, then the payload), a pickled Job and its document as it is:
+nobody copies megabytes to pickle them. Out on stdout, for each pair: a frame with a pickled Head, then as many frames
+of pickled tools as it says (at most 100 in each, so that the reader never stalls for long). It ends when stdin does.
+Documents come from strangers, so each has a limit of CPU and memory that the kernel enforces.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PROTOCOL: Final = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Job:
-    """One document to expand."""
+    """One document to expand: it follows in a frame of its own, and `source` has an empty one."""
 
     source: OpenApiSource
     limits: Limits
@@ -57,13 +58,13 @@ def frame(payload: bytes) -> bytes:
     return len(payload).to_bytes(HEADER, "big") + payload
 
 
-def run(payload: bytes) -> bytes:
-    """A pickled Job to its answer's frames. Limits this process's CPU and memory first; never raises."""
+def run(payload: bytes, document: bytes) -> bytes:
+    """A pickled Job and its document to the answer's frames. Limits this process first; never raises."""
     job: Job = pickle.loads(payload)  # noqa: S301 - from our own parent process
     last = False
     _limit(job.limits)
     try:
-        expansion = expand(job.source, job.limits, job.output)
+        expansion = expand(dataclasses.replace(job.source, document=document), job.limits, job.output)
         frames = [
             frame(pickle.dumps(expansion.tools[start : start + CHUNK], _PROTOCOL))
             for start in range(0, len(expansion.tools), CHUNK)
@@ -118,13 +119,19 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def _read(stdin: BinaryIO) -> bytes | None:
+    """The next frame's payload; None at the end of the input."""
+    header = stdin.read(HEADER)
+    return stdin.read(int.from_bytes(header, "big")) if len(header) == HEADER else None
+
+
 def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answer frames until the input ends, or until an answer is the worker's last."""
     while True:
-        header = stdin.read(HEADER)
-        if len(header) < HEADER:
+        payload, document = _read(stdin), _read(stdin)
+        if payload is None or document is None:
             return
-        answer = run(stdin.read(int.from_bytes(header, "big")))
+        answer = run(payload, document)
         stdout.write(answer)
         stdout.flush()
         head: Head = pickle.loads(answer[HEADER:])  # noqa: S301 - written above

@@ -136,3 +136,22 @@ def test_a_document_that_is_empty_not_utf8_or_not_allowed_is_refused(content: Da
     message = source()
     message.spec.CopyFrom(content)
     assert reason in why(deliver(message, "pets"))
+
+
+def given_document(content: DataSource) -> Decoded:
+    pets = source()
+    pets.spec.CopyFrom(content)
+    return deliver(pets, "pets")
+
+
+def test_a_document_arrives_byte_for_byte_as_text_or_as_bytes() -> None:
+    document = ('{"title": "' + "grüße \U0001f642 " * 20_000 + '"}').encode()
+    for content in (DataSource(inline_string=document.decode()), DataSource(inline_bytes=document)):
+        assert a_source(given_document(content)).document == document
+
+
+@pytest.mark.parametrize(("at", "bad"), [(65_535, b"\xc3("), (65_535, b"\xff"), (70_000, b"\xe2\x82")])
+def test_what_is_not_utf8_is_found_wherever_it_stands(at: int, bad: bytes) -> None:
+    refused = why(given_document(DataSource(inline_bytes=b" " * at + bad)))
+    assert "is not UTF-8" in refused
+    assert f"at byte {at}" in refused
