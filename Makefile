@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast hostile churn demo conformance conformance-upstream upstreams-e2e proto docs search-eval clean
+.PHONY: check test fast hostile churn demo conformance conformance-upstream upstreams-e2e proto docs search-eval bench clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ proto: $(READY)
 
 search-eval: $(READY)
 	$(BIN)/python -m benchmarks.search_eval
+
+# Every benchmark: about five minutes. WRITE=1 puts the table into docs/benchmarks.md, QUICK=1 only shows that each works.
+bench: $(READY)
+	$(BIN)/python -m benchmarks.all $(if $(QUICK),--quick) $(if $(WRITE),--write)
 
 docs: $(READY)
 	$(BIN)/python scripts/gen_docs.py
