@@ -4,7 +4,7 @@ In: text (one document, a YAML stream, or a list) or one envelope. Out: `Documen
 Called by files, http, mock. Pure: no file, no clock, no log.
 
     apiVersion: ctl.arion.io/v1alpha1
-    kind: McpTool                      # or McpOpenApiSource, McpDynamicServer, McpToolkit
+    kind: McpTool                      # or McpOpenApiSource, McpDynamicServer, McpToolkit; Envoy's own, see ENVOY
     metadata:
       name: tenant-a-mcp/main/weather.get_forecast   # the full resource id (a Cluster's name is just a name)
       fleet: arion                                   # optional: the node.cluster that receives it
@@ -21,9 +21,15 @@ from typing import Any, Final
 
 import yaml
 
-# Imported for the protobuf JSON parser to know them: what a Cluster's `typed_config`s may be.
+# Imported for the protobuf JSON parser to know them: what the `typed_config`s of clusters and listeners may be.
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
 from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
+from envoy.config.listener.v3.listener_pb2 import Listener
+from envoy.extensions.filters.http.router.v3 import router_pb2 as _router  # noqa: F401
+from envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as _connection_manager,  # noqa: F401
+)
+from envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2 as _tcp_proxy  # noqa: F401
 from envoy.extensions.transport_sockets.tls.v3 import tls_pb2 as _tls  # noqa: F401
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2 as _http  # noqa: F401
 from google.protobuf import json_format
@@ -44,16 +50,18 @@ CATALOG: Final[Mapping[str, type[Message]]] = {
     "McpDynamicServer": pb.DynamicMcpServer,
     "McpToolkit": pb.Toolkit,
 }
-CLUSTERS: Final[Mapping[str, type[Message]]] = {
+ENVOY: Final[Mapping[str, type[Message]]] = {
     "Cluster": Cluster,
     "ClusterLoadAssignment": ClusterLoadAssignment,
+    "Listener": Listener,
 }
-"""Envoy's own: where what tools name is. Their names belong to no scope."""
+"""Envoy's own; their names belong to no scope. Clusters and endpoints say where what tools name is; an Envoy asks for
+listeners too."""
 
-MESSAGES: Final[Mapping[str, type[Message]]] = {**CATALOG, **CLUSTERS}
+MESSAGES: Final[Mapping[str, type[Message]]] = {**CATALOG, **ENVOY}
 TYPE_URLS: Final[Mapping[str, str]] = {
     **{kind: PREFIX + message.DESCRIPTOR.name for kind, message in CATALOG.items()},
-    **{kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in CLUSTERS.items()},
+    **{kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in ENVOY.items()},
 }
 _Descriptor = Any  # protobuf has a class of its own for each of its implementations
 _KINDS: Final[Mapping[str, str]] = {url: kind for kind, url in TYPE_URLS.items()}

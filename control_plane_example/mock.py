@@ -10,7 +10,7 @@ tests of other projects.
 
 Everything that waits takes `timeout` in seconds and raises TimeoutError with a sentence that says what was awaited and
 what came instead. Kinds are the envelope's (`McpTool`, `McpOpenApiSource`, `McpDynamicServer`, `McpToolkit`, and
-`Cluster`, `ClusterLoadAssignment` under names of their own).
+`Cluster`, `ClusterLoadAssignment`, `Listener` under names of their own).
 """
 
 from __future__ import annotations
@@ -204,6 +204,11 @@ class MockControlPlane:
         """The last 1,000 requests of all streams in order of arrival, or those of one kind or type URL."""
         url = None if kind is None else documents.TYPE_URLS.get(kind, kind)
         return [request for _, request in self._requests if url is None or request.type_url == url]
+
+    def answers(self, kind: str | None = None) -> list[Answer]:
+        """The last 10,000 ACKs and NACKs of all streams in order of arrival, or those of one kind or type URL."""
+        url = None if kind is None else documents.TYPE_URLS.get(kind, kind)
+        return [answer for _, answer in self._answers if url is None or answer.type_url == url]
 
     def status(self) -> dict[str, Any]:
         """As `GET /status` of the command: fleets, and streams with what they were sent, ACKed and NACKed."""

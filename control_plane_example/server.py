@@ -208,6 +208,9 @@ class XdsServer:
         self.streams[stream.number] = stream
         ended = Ended(None)
         try:
+            # Left to the first response, headers would be sent once more by an abort while that is being written, and
+            # gRPC then fails the abort: the stream would stay open.
+            await context.send_initial_metadata(())
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(stream, context))
                 tasks.create_task(self._write(stream, context))

@@ -3,8 +3,8 @@
 In: who opened the stream, its requests, what changed. Out: answers to report, and the next response, pulled.
 Called by server, one per stream.
 
-Order on the stream (make before break): clusters come before what names them, what toolkits refer to before toolkits,
-every removal after every update, and among removals toolkits go first.
+Order on the stream (make before break): clusters come before what names them (Envoy's listeners, tools), what toolkits
+refer to before toolkits, every removal after every update, and removals the other way round: toolkits go first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from control_plane_example.subscription import Answer, Ask, Outgoing, Subscripti
 ORDER: Final = (
     TYPE_URLS["Cluster"],
     TYPE_URLS["ClusterLoadAssignment"],
+    TYPE_URLS["Listener"],
     TYPE_URLS["McpOpenApiSource"],
     TYPE_URLS["McpDynamicServer"],
     TYPE_URLS["McpTool"],

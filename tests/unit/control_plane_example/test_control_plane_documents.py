@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from envoy.config.listener.v3 import listener_pb2
+from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
 
 import control_plane_example
 from arion_tds.pb import mcp_gateway_pb2 as pb
@@ -57,6 +59,21 @@ def test_every_kind_has_its_message(kind: str, spec: dict[str, Any], message: An
     (document,) = taken(json.dumps(envelope(kind=kind, spec=spec)))
     assert document.key.type_url == documents.PREFIX + message.DESCRIPTOR.name
     assert message.FromString(document.held.payload).ByteSize() > 0
+
+
+def test_envoys_own_messages_keep_their_typed_configs() -> None:
+    connections = (
+        "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+    )
+    router = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"
+    filters = [{"name": "router", "typed_config": {"@type": router}}]
+    manager = {"@type": connections, "stat_prefix": "in", "http_filters": filters}
+    spec = {"name": "front", "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}]}
+    (document,) = taken(json.dumps(envelope(kind="Listener", metadata={"name": "front"}, spec=spec)))
+    assert document.key == Key("arion", "type.googleapis.com/envoy.config.listener.v3.Listener", "front")
+    packed = listener_pb2.Listener.FromString(document.held.payload).filter_chains[0].filters[0].typed_config
+    read = http_connection_manager_pb2.HttpConnectionManager.FromString(packed.value)
+    assert (packed.type_url, read.http_filters[0].typed_config.type_url) == (connections, router)
 
 
 def test_both_spellings_of_fields_say_the_same() -> None:

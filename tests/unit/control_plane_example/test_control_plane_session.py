@@ -7,7 +7,7 @@ from control_plane_example.session import MAX_TYPES, ORDER, Declared, Session
 from control_plane_example.snapshot import Changes, Held, Key, Origin, Snapshot
 from control_plane_example.subscription import Answer, Ask
 
-CLUSTER, ENDPOINTS, SOURCE, SERVER, TOOL, TOOLKIT = ORDER
+CLUSTER, ENDPOINTS, LISTENER, SOURCE, SERVER, TOOL, TOOLKIT = ORDER
 
 
 def publish(snapshot: Snapshot, *entries: tuple[str, str, str], fleet: str = "arion") -> Changes:
@@ -43,6 +43,18 @@ def test_what_toolkits_refer_to_comes_before_toolkits_and_removals_come_last_in_
     assert spoken(session, snapshot) == [
         (SERVER, "s/c/m"), (TOOLKIT, "s/c/k2"), (TOOLKIT, "-s/c/k"), (TOOL, "-s/c/t.t"), (SOURCE, "-s/c/o"),
     ]  # fmt: skip
+
+
+def test_clusters_come_before_the_listeners_that_send_to_them_and_go_after_them() -> None:
+    snapshot, session = Snapshot(), Session(1, Declared(scopes=("s/c",)))
+    entries = ((LISTENER, "front"), (ENDPOINTS, "backends"), (CLUSTER, "service"), (TOOL, "s/c/t.t"))
+    publish(snapshot, *((url, name, "1") for url, name in entries))
+    for url in ORDER:
+        session.request(Ask(url, ("*",)), snapshot)
+    order = [(CLUSTER, "service"), (ENDPOINTS, "backends"), (LISTENER, "front"), (TOOL, "s/c/t.t")]
+    assert spoken(session, snapshot)[: len(order)] == order
+    session.changed(withdraw(snapshot, *entries)["arion"])
+    assert spoken(session, snapshot) == [(url, f"-{name}") for url, name in reversed(order)]
 
 
 def test_types_are_walled_off_from_each_other() -> None:

@@ -128,6 +128,21 @@ async def test_a_cut_ends_streams_with_its_status(cp: MockControlPlane, client: 
     await cp.connected(0)
 
 
+async def test_a_cut_ends_a_stream_whose_first_response_is_still_being_written(
+    cp: MockControlPlane, client: Client
+) -> None:
+    cp.put_raw(TOOL, A, "1", bytes(8 << 20))  # far more than a client that does not read has room for
+    await client.ask(TOOL, "*")
+    await cp.connected(1)
+    async with asyncio.timeout(10):
+        while not cp.status()["streams"][0]["types"].get("McpTool", {}).get("unanswered"):
+            await asyncio.sleep(0)
+    assert cp.cut(details="enough") == 1
+    await cp.connected(0)
+    assert (await client.read()).resources[0].version == "1"
+    assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "enough")
+
+
 async def test_scripted_responses_are_sent_as_they_are_and_their_answers_are_seen(
     cp: MockControlPlane, client: Client
 ) -> None:
