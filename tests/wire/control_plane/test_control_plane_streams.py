@@ -135,7 +135,7 @@ async def test_a_cut_ends_a_stream_whose_first_response_is_still_being_written(
     await client.ask(TOOL, "*")
     await cp.connected(1)
     async with asyncio.timeout(10):
-        while not cp.status()["streams"][0]["types"].get("McpTool", {}).get("unanswered"):
+        while not cp.status()["streams"][0]["types"].get("McpTool", {}).get("unanswered"):  # noqa: ASYNC110 - nobody is told of a write that began
             await asyncio.sleep(0)
     assert cp.cut(details="enough") == 1
     await cp.connected(0)
