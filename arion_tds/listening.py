@@ -247,6 +247,7 @@ class Listener:
             version=gateway.version,
             instructions=settings.instructions,
             page_size=settings.page_size,
+            page_bytes=settings.page_bytes,
             max_body_bytes=settings.max_body_bytes,
             ttl_ms=round(settings.ttl * 1000),
             keepalive=settings.keepalive,

@@ -7,8 +7,6 @@ Called by ingest (the only writer), server, calls, admin.
 
 from __future__ import annotations
 
-import bisect
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -72,14 +70,6 @@ def _is_object(tool: Tool) -> bool:
     return isinstance(value, dict) and value.get("type") == "object"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Page:
-    """Part of a list: definitions joined by commas, and the published name after which the next page starts."""
-
-    body: bytes
-    after: str | None
-
-
 class View:
     """Immutable. `tools` by published name, `qualified` by qualified name, `order` the listed published names, sorted.
 
@@ -90,6 +80,7 @@ class View:
     """
 
     __slots__ = (
+        "__weakref__",
         "_lists",
         "list_change",
         "list_revision",
@@ -140,17 +131,6 @@ class View:
             return self.order
         lists = self._lists
         return None if lists.guards is None else lists.of(caller.denied(lists.guards))
-
-    def page(self, after: str | None, limit: int, *, legacy: bool) -> Page:
-        """Up to `limit` listed definitions after the name (which need not exist any more). None: from the start."""
-        start = 0 if after is None else bisect.bisect_right(self.order, after)
-        chosen = self.order[start : start + limit]
-        tools = self.tools
-        if legacy:
-            body = b",".join([tools[name].legacy for name in chosen])
-        else:
-            body = b",".join([tools[name].modern for name in chosen])
-        return Page(body, chosen[-1] if start + limit < len(self.order) else None)
 
     def replace(
         self,

@@ -170,8 +170,10 @@ class ListenerConfig(Model):
     """`qualified` (`ns.name`), `portable` (`ns__name`) or `bare` (`name`)."""
     mcp_gateway: dict[str, Any]
     """The McpGateway message in proto JSON form: as in the wire contract (proto/)."""
-    page_size: int = Field(default=100, ge=1, le=10_000)
-    """Tools of one `tools/list` page."""
+    page_size: int = Field(default=1000, ge=1, le=10_000)
+    """Tools of one `tools/list` page, at most: many clients never ask for a second one."""
+    page_bytes: int = Field(default=2 << 20, ge=1024)
+    """Bytes of definitions on one page, at most (one tool may have more)."""
     max_body_bytes: int = Field(default=4 << 20, ge=1024)
     """Largest request body; more gets 413."""
     max_streams: int = Field(default=10_000, ge=1)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,8 +22,20 @@ from arion_tds.server.packing import Listed
 from arion_tds.server.settings import Allows, ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import Entry, View
 
+MAX_PAGES: Final = 64
+"""Pages of one View that are put together once; further ones are put together for whoever asks."""
+
 _encode = msgspec.json.Encoder().encode
 _CAPABILITIES: Final = b'{"tools":{"listChanged":true}}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Page:
+    """Definitions in the order of `listed`, which it keeps alive, and the name after which the next page starts."""
+
+    listed: Sequence[str]
+    definitions: tuple[bytes, ...]
+    following: str | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,11 +48,13 @@ class Call:
 
 
 class Methods:
-    """The answers of one listener. Immutable: everything that does not depend on the request is made once."""
+    """The answers of one listener. What does not depend on the request is made once, pages once for each View."""
 
     def __init__(self, settings: FrontSettings, config: MethodsConfig) -> None:
         """`config` says what is served beside the catalog."""
         self._page_size = settings.page_size
+        self._page_bytes = settings.page_bytes
+        self._pages: weakref.WeakKeyDictionary[View, dict[tuple[int, str, bool], _Page]] = weakref.WeakKeyDictionary()
         self._extra = config.extra_tools
         self._catalog = config.catalog
         self._activated = config.activated
@@ -85,10 +100,12 @@ class Methods:
             parts += [describe(view, caller.allows) for describe in self._describing]
         if self._activated is not None and not after:
             parts += [entry.legacy for entry in self._found(view, session, caller.allows)]
+        definitions = tuple(parts)
         following: str | None = None
         if self._catalog:
-            shown, following = self._page(view, after, caller)
-            parts += [entry.modern for entry in shown] if modern else [entry.legacy for entry in shown]
+            page = self._page(view, after, caller, modern=modern)
+            definitions = (*parts, *page.definitions) if parts else page.definitions
+            following = page.following
         cursor = b"" if following is None else b',"nextCursor":"' + cursors.encode(following).encode() + b'"'
         head = b'{"resultType":"complete","tools":[' if modern else b'{"tools":['
         tail = b"}"
@@ -96,7 +113,7 @@ class Methods:
             # What depends on the token must not be kept for others (MCP 2026-07-28, server/utilities/caching).
             tail = self._private_tail if view.restricted else self._list_tail
         tail = b"]" + cursor + tail
-        return Listed(head, parts, tail)
+        return Listed(head, definitions, tail)
 
     def _found(self, view: View, session: str | None, allows: Allows) -> Iterator[Entry]:
         """What the session has found, as far as it is still there, still the caller's, and not listed for everybody."""
@@ -107,29 +124,50 @@ class Methods:
             if entry is not None and not entry.tool.eager and (entry.tool.rbac is None or allows(entry.tool.rbac)):
                 yield entry
 
-    def _page(self, view: View, after: str, caller: Caller) -> tuple[list[Entry], str | None]:
-        """Entries that the caller may see, and the name after which the next page starts."""
+    def _page(self, view: View, after: str, caller: Caller, *, modern: bool) -> _Page:
+        """What the caller may see, as far as it fits."""
         listed = view.listed(caller)
         if listed is None:
-            return self._filtered(view, after, caller.allows)
-        at = bisect.bisect_right(listed, after) if after else 0
-        tools, end = view.tools, at + self._page_size
-        shown = [tools[name] for name in listed[at:end]]
-        return shown, shown[-1].published if end < len(listed) else None
+            return self._cut(view, self._filtered(view, after, caller.allows), 0, modern=modern)
+        made = self._pages.get(view)
+        if made is None:
+            made = self._pages[view] = {}
+        key = (id(listed), after, modern)
+        page = made.get(key)
+        if page is None:
+            at = bisect.bisect_right(listed, after) if after else 0
+            page = self._cut(view, listed, at, modern=modern)
+            if len(made) < MAX_PAGES:
+                made[key] = page
+        return page
 
-    def _filtered(self, view: View, after: str, allows: Allows) -> tuple[list[Entry], str | None]:
-        """Like `_page`, one look at each tool's policy."""
+    def _cut(self, view: View, listed: Sequence[str], at: int, *, modern: bool) -> _Page:
+        """A page of the names from that place on: at most so many tools, and bytes unless one tool alone has more."""
+        tools, end = view.tools, min(at + self._page_size, len(listed))
+        chosen: list[bytes] = []
+        room = self._page_bytes
+        for name in listed[at:end]:
+            definition = tools[name].modern if modern else tools[name].legacy
+            room -= len(definition)
+            if room < 0 and chosen:
+                break
+            chosen.append(definition)
+        end = at + len(chosen)
+        return _Page(listed, tuple(chosen), listed[end - 1] if end < len(listed) else None)
+
+    def _filtered(self, view: View, after: str, allows: Allows) -> list[str]:
+        """Names after that one which may be seen, one look at each tool's policy, until a page is surely full."""
         order, tools, size = view.order, view.tools, self._page_size
         at = bisect.bisect_right(order, after)
-        shown: list[Entry] = []
-        while at < len(order):
-            chosen = [tools[name] for name in order[at : at + size + 1]]
+        shown: list[str] = []
+        while at < len(order) and len(shown) <= size:
+            chosen = order[at : at + size + 1]
             at += len(chosen)
-            shown += [entry for entry in chosen if entry.tool.rbac is None or allows(entry.tool.rbac)]
-            if len(shown) > size:
-                del shown[size:]
-                return shown, shown[-1].published
-        return shown, None
+            for name in chosen:
+                rbac = tools[name].tool.rbac
+                if rbac is None or allows(rbac):
+                    shown.append(name)
+        return shown
 
     def call(self, view: View, params: Params, allows: Allows) -> Call | RpcError:
         """Find the tool and read the arguments. A tool that the caller may not use does not exist."""

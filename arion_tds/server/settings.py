@@ -29,6 +29,7 @@ DEFAULT_FOUND_TOOLS: Final = 5
 class FrontSettings:
     """One listener's settings. Times in seconds, sizes in bytes.
 
+    `page_size` and `page_bytes` end a list page, whichever is reached first; a page has one tool at least.
     `loopback`: the listener is reachable from this machine only, so Host and Origin must name it. `allowed_hosts`
     (when given, checked on any listener) and `allowed_origins` add to what is accepted; an origin is written
     `https://host[:port]`, or `*`. `sse_after` is the silence after which a call's answer becomes an event stream, so
@@ -40,7 +41,8 @@ class FrontSettings:
     name: str
     version: str
     instructions: str | None = None
-    page_size: int = 100
+    page_size: int = 1000
+    page_bytes: int = 2 << 20
     max_body_bytes: int = 4 << 20
     body_timeout: float = 30.0
     ttl_ms: int = 5000

@@ -15,7 +15,7 @@ from mcp_types.methods import validate_server_result
 from arion_tds.model.caller import Anonymous
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import jsonrpc
-from arion_tds.server.methods import Call, Methods
+from arion_tds.server.methods import MAX_PAGES, Call, Methods
 from arion_tds.server.packing import Listed
 from arion_tds.server.settings import ExtraTool, FrontSettings, MethodsConfig
 from arion_tds.view import View
@@ -211,3 +211,34 @@ def test_initialize_and_discover_are_valid_and_agree() -> None:
     assert discovered["supportedVersions"] == ["2026-07-28"]
     validate_server_result("initialize", "2025-06-18", opened)
     validate_server_result("server/discover", "2026-07-28", discovered)
+
+
+@pytest.mark.parametrize(("bytes_of_a_page", "pages"), [(10_000, 1), (1_100, 2), (1_000, 4), (10, 4)])
+def test_a_page_ends_where_its_bytes_do_and_has_one_tool_at_least(bytes_of_a_page: int, pages: int) -> None:
+    view = published(*[tool(name, description="x" * 440) for name in "abcd"]).view
+    here = methods(page_bytes=bytes_of_a_page)
+    names: list[str] = []
+    cursor: str | None = None
+    for _ in range(pages):
+        result = page(here, view, cursor)
+        names += [one["name"] for one in result["tools"]]
+        cursor = result.get("nextCursor")
+    assert cursor is None
+    assert names == ["shop.a", "shop.b", "shop.c", "shop.d"]
+
+
+def test_a_page_is_put_together_once_for_all_who_may_see_the_same() -> None:
+    view = published(*[tool(f"t{number}", rbac=ADMINS if number == 1 else None) for number in range(3)]).view
+    here = methods()
+    for caller, names in ((ANYONE, "t0 t2"), (Everybody(), "t0 t1 t2"), (ANYONE, "t0 t2")):
+        asked = [here.tools_list(view, request(), caller, modern=True) for _ in range(2)]
+        first, second = (one.definitions for one in asked if isinstance(one, Listed))
+        assert [json.loads(one)["name"] for one in first] == [f"shop.{name}" for name in names.split()]
+        assert all(one is other for one, other in zip(first, second, strict=True))
+
+
+def test_more_pages_than_are_kept_are_still_right() -> None:
+    view = published(*[tool(f"t{number:03}") for number in range(MAX_PAGES + 8)]).view
+    here = methods(page_size=1)
+    for _ in range(2):
+        assert walk(here, lambda: view) == [f"shop.t{number:03}" for number in range(MAX_PAGES + 8)]
