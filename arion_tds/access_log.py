@@ -147,6 +147,7 @@ class Requests:
             "outcome": request.get(noting.OUTCOME),
             "subject": _cut(request.get(noting.SUBJECT)),
             "request_id": request.get(noting.REQUEST_ID),
+            "trace_id": request.get(noting.TRACE_ID),
             "user_agent": _cut(request.headers.get(_USER_AGENT)),
         }
         self._log.write(self._line(fields))

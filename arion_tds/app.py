@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from arion_tds import deriving, embedding, fitting, gauges, log, observing, pem, telling
+from arion_tds import deriving, embedding, fitting, gauges, log, observing, pem, telling, traced
 from arion_tds.access_log import AccessLog, Requests
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
@@ -56,6 +56,7 @@ from arion_tds.problems import Problems
 from arion_tds.reloading import Reloader
 from arion_tds.rotation import Rotation
 from arion_tds.server.http import McpFront
+from arion_tds.server.spans import Spans
 from arion_tds.tenants import Tenants
 from arion_tds.xds.stream import AdsClient
 
@@ -107,6 +108,7 @@ class Gateway:
         self.telling = telling.of(file, self.metrics, time.time)  # noqa: TID251
         if self.telling is not None:
             telling.connect(self.telling, self.history, self.clusters, self.upstreams)
+        self.traced = traced.of(file, self.metrics)
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
         self.cache = fitting.cache(file, lambda: self.ads is not None and self.ads.status().connected)
@@ -140,6 +142,7 @@ class Gateway:
             engine=self._engines,
             requests=self._requests,
             audit=self._audit,
+            spans=self._spans,
         )
         self.tenants = Tenants(shared, self.ingest, self.freshness, by_scope, self._tasks)
         self.reloader = Reloader(path, self.apply, lambda: self._config.file.reload.watch)
@@ -163,6 +166,8 @@ class Gateway:
         stack.push_async_callback(self.expander.close)
         if self.telling is not None:
             await stack.enter_async_context(self.telling.running())
+        if self.traced is not None:
+            await stack.enter_async_context(self.traced.running())
         await stack.enter_async_context(self.freshness.running())
         await stack.enter_async_context(self._tasks)
         self._open_logs(stack)
@@ -268,6 +273,9 @@ class Gateway:
             return None
         return Requests(self._access_log, listener, settings.format, time.time)  # noqa: TID251
 
+    def _spans(self, listener: str) -> Spans | None:
+        return None if self.traced is None else self.traced.spans(listener)
+
     async def _start_admin(self, stack: AsyncExitStack) -> None:
         host, port = values.split_address(self._config.file.admin.address)
         admin = AdminListener(host, port, self.panel, token=self._admin_token)
@@ -283,7 +291,9 @@ class Gateway:
         return AdsClient(
             plane.ads(settings, self._config.file.node, pem.PlaneCredentials(settings).wanted),
             (),
-            observing.Deliveries(self._deliver, self.metrics, time.perf_counter).deliver,
+            observing.Deliveries(
+                self._deliver, self.metrics, time.perf_counter, None if self.traced is None else self.traced.tracer
+            ).deliver,
             clock=time.monotonic,
             rng=random.Random(),  # noqa: S311 - jitter, not secrets
             observer=self.panel.plane,

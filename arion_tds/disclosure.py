@@ -18,7 +18,7 @@ import msgspec
 from arion_tds.model.context import CallContext
 from arion_tds.model.gateway import CALL_TOOL, SEARCH_TOOLS, Gateway
 from arion_tds.model.result import CallFailure, CallResult, ErrorCode, RpcError, failed, text_block
-from arion_tds.server import jsonrpc, search
+from arion_tds.server import jsonrpc, search, spans
 from arion_tds.server.activated import Activated
 from arion_tds.server.settings import (
     DEFAULT_FOUND_TOOLS,
@@ -108,7 +108,7 @@ class Disclosure:
         entry = view.find(name)
         if entry is None or not (entry.tool.rbac is None or context.allows(entry.tool.rbac)):
             return _invalid(await self._unknown(view, name, context.allows))
-        return await self._calls.call(view, entry, given or {}, context)
+        return await spans.within(self._calls, view, entry, given or {}, context)
 
     async def _unknown(self, view: View, name: str, allows: Allows) -> str:
         """Why there is no such tool, with names that may have been meant."""

@@ -30,6 +30,7 @@ from arion_tds.model.rbac import Rbac
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
+from arion_tds.server import spans
 from arion_tds.server.settings import Allows, CallPort, ExtraTool, MethodsConfig, SearchAsk, SearchPort
 from arion_tds.view import Published, View
 
@@ -104,6 +105,8 @@ class _Host:
             traceparent=context.traceparent,
             allows=context.allows,
             subject=context.subject,
+            tracestate=context.tracestate,
+            span=context.span,
         )
 
     def namespaces(self) -> Mapping[str, int]:
@@ -127,7 +130,8 @@ class _Host:
         return Page([(entry.tool, float(score)) for entry, score in found.hits], found.total)
 
     async def call(self, tool: Tool, arguments: dict[str, Any]) -> CallResult | RpcError:
-        return await self._parts.calls.call(self._view, self._view.qualified[tool.qualified], arguments, self._context)
+        entry = self._view.qualified[tool.qualified]
+        return await spans.within(self._parts.calls, self._view, entry, arguments, self._context)
 
 
 class Executor:

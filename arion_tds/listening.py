@@ -40,14 +40,15 @@ from arion_tds.rotation import Watched
 from arion_tds.server.http import FrontSettings, HttpListener, McpFront
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import MethodsConfig
+from arion_tds.server.spans import Spans
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
     """What the listeners of a process have in common.
 
-    `engine` gives what runs programs where a gateway is in code mode; `requests` and `audit` the logs of a
-    listener, by name.
+    `engine` gives what runs programs where a gateway is in code mode; `requests`, `audit` and `spans` the logs and
+    spans of a listener, by name.
     """
 
     clusters: Clusters
@@ -59,6 +60,7 @@ class Shared:
     engine: Callable[[], Callable[[Limits], Engine]]
     requests: Callable[[str], Requests | None]
     audit: Callable[[str], Audit | None]
+    spans: Callable[[str], Spans | None]
 
 
 class Content:
@@ -226,6 +228,7 @@ class Listener:
             access=self.door.access,
             observer=FrontObserver(shared.metrics, settings.name),
             log=shared.requests(settings.name),
+            spans=shared.spans(settings.name),
         )
 
     async def _methods(self, stack: AsyncExitStack, calls: Calls, finder: Finder) -> MethodsConfig | None:

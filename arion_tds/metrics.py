@@ -97,6 +97,12 @@ class Metrics:
         )
         self.events = Counter("arion_tds_events", "Events by what became of them", ["outcome"], registry=r)
         self.events_waiting = Gauge("arion_tds_events_waiting", "Events that wait for the webhook", registry=r)
+        self.spans = Counter(
+            "arion_tds_spans",
+            "Spans of traces by what became of them (exported, overflow: too many waited, failed: could not be sent)",
+            ["outcome"],
+            registry=r,
+        )
         self.calls = Counter("arion_tds_calls", "Tool calls by outcome", ["listener", "backend", "outcome"], registry=r)
         self.call_seconds = Histogram(
             "arion_tds_call_seconds",

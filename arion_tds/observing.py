@@ -16,6 +16,8 @@ from arion_tds.history import History, Outcome, Verdict
 from arion_tds.metrics import Metrics
 from arion_tds.model.delivery import Delivery, DeliveryVerdict, Kind, ResourceId
 from arion_tds.server.front import SEARCH_METHOD
+from arion_tds.tracing.spans import Kind as SpanKind
+from arion_tds.tracing.spans import Span, Tracer
 
 
 class FrontObserver:
@@ -69,18 +71,34 @@ class Deliveries:
         deliver: Callable[[Delivery], Awaitable[DeliveryVerdict]],
         metrics: Metrics,
         clock: Callable[[], float],
+        tracer: Tracer | None = None,
     ) -> None:
-        """`clock` gives seconds and never goes back."""
+        """`clock` gives seconds and never goes back. With a `tracer` each delivery is a span, `tds.push`."""
         self._deliver = deliver
         self._metrics = metrics
         self._clock = clock
+        self._tracer = tracer
 
     async def deliver(self, delivery: Delivery) -> DeliveryVerdict:
         """Hand the delivery on and take the time."""
         started = self._clock()
+        span = None if self._tracer is None else self._tracer.start("tds.push", SpanKind.INTERNAL)
         verdict = await self._deliver(delivery)
+        if span is not None:
+            _pushed(span, delivery, verdict)
         self._metrics.push_seconds.labels(delivery.kind.short).observe(self._clock() - started)
         return verdict
+
+
+def _pushed(span: Span, delivery: Delivery, verdict: DeliveryVerdict) -> None:
+    """End a delivery's span: what it brought, and how much of it was refused."""
+    span.attributes = {
+        "tds.type": delivery.kind.short,
+        "tds.updates": len(delivery.updates),
+        "tds.removals": len(delivery.removals),
+        "tds.rejected": len(verdict.rejected),
+    }
+    span.finish("rejected" if verdict.rejected else "")
 
 
 def rejections(history: History, metrics: Metrics) -> None:

@@ -17,12 +17,16 @@ from pydantic_core import PydanticUndefined
 
 from arion_tds import reasons
 from arion_tds.cli import main as cli
+from arion_tds.config import values
 from arion_tds.config.file import FileConfig
 from arion_tds.metrics import Metrics
 from arion_tds.model.result import ErrorCode
 from arion_tds.server import eras, jsonrpc
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+SHARE = pydantic.fields.FieldInfo.from_annotation(values.Share).metadata
+"""What marks a field that is a share."""
+
 HEAD = """# Configuration
 
 `arion-tds serve -c gateway.yaml`; `arion-tds check -c gateway.yaml` says every mistake at once. This page is generated from the
@@ -201,6 +205,8 @@ def nested(annotation: object) -> type[pydantic.BaseModel] | None:
 
 def kind(annotation: object) -> str:
     """The annotation in a reader's words."""
+    if annotation is values.Share:
+        return "number from 0 to 1"
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
         return " or ".join(f"`{part}`" for part in parts)
@@ -251,7 +257,8 @@ def section(title: str, model: type[pydantic.BaseModel], done: list[type[pydanti
                 path += "[]"
             inner.append((path, within))
             meaning = f"{meaning} See `{path}`." if within not in done else f"{meaning} Keys as in `{within.__name__}`."
-        rows.append(f"| `{name}` | {kind(field.annotation)} | {default(field)} | {meaning.strip()} |")
+        written = values.Share if field.metadata == SHARE else field.annotation
+        rows.append(f"| `{name}` | {kind(written)} | {default(field)} | {meaning.strip()} |")
     intro = " ".join((model.__doc__ or "").split())
     text = [f"## `{title}` ({model.__name__})" if title else "## The file", "", intro, "", *rows, ""]
     done.append(model)

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from arion_tds.backends import spans
 from arion_tds.backends.balancing import Balance, Endpoint
 from arion_tds.backends.exchange import Broken, Pool
 from arion_tds.backends.retry import IDEMPOTENT, Fault, back_off, on_fault, on_status
@@ -33,13 +34,17 @@ PASS_OVER: Final = 5.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request ready to be sent. `deadline` is a time of the event loop's clock; `max_bytes` limits the answer."""
+    """A request ready to be sent. `deadline` is a time of the event loop's clock; `max_bytes` limits the answer.
+
+    `tries`: where its tries are told as spans.
+    """
 
     request: HttpRequest
     headers: list[tuple[str, str]]
     retry: RetryPolicy | None
     max_bytes: int
     deadline: float
+    tries: spans.Tries | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -165,12 +170,33 @@ class Upstream:
     async def _ask(self, endpoint: Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
         endpoint.active += 1
         try:
-            return await self._within(endpoint, outgoing)
+            if outgoing.tries is not None:
+                return await self._told_of(endpoint, outgoing, outgoing.tries)
+            return await self._within(endpoint, outgoing, outgoing.headers)
         finally:
             endpoint.active -= 1
 
-    async def _within(self, endpoint: Endpoint, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
-        attempt = self.pool.attempt(endpoint.origin, outgoing.request, outgoing.headers, outgoing.max_bytes)
+    async def _told_of(
+        self, endpoint: Endpoint, outgoing: Outgoing, tries: spans.Tries
+    ) -> HttpResponse | Broken | CallFailure:
+        span = tries.begin(self.cluster.name, endpoint.origin, outgoing.request.method)
+        error = spans.CANCELLED
+        try:
+            outcome = await self._within(endpoint, outgoing, tries.headers(outgoing.headers, span))
+            error = spans.answered(span, outcome)
+        except asyncio.CancelledError:
+            if asyncio.get_running_loop().time() >= outgoing.deadline:
+                error = spans.TIMEOUT
+            raise
+        else:
+            return outcome
+        finally:
+            span.finish(error)
+
+    async def _within(
+        self, endpoint: Endpoint, outgoing: Outgoing, headers: list[tuple[str, str]]
+    ) -> HttpResponse | Broken | CallFailure:
+        attempt = self.pool.attempt(endpoint.origin, outgoing.request, headers, outgoing.max_bytes)
         per_try = outgoing.retry.per_try_timeout if outgoing.retry is not None else None
         if per_try is None:
             return await attempt

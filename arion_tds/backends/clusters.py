@@ -21,6 +21,7 @@ from arion_tds.backends.attempts import ClusterStatus, Outgoing, Upstream
 from arion_tds.backends.exchange import Pool
 from arion_tds.backends.headers import outgoing
 from arion_tds.backends.retry import IDEMPOTENT
+from arion_tds.backends.spans import Tries
 from arion_tds.model.cluster import Cluster, ClusterTls
 from arion_tds.model.context import CallContext, Limits
 from arion_tds.model.http import HttpRequest, HttpResponse
@@ -81,8 +82,9 @@ class Clusters:
         upstream.calls += 1
         try:
             async with asyncio.timeout_at(deadline):
+                tries = None if context.span is None else Tries(context.span)
                 return await upstream.send(
-                    Outgoing(request, headers, policy.retry, limits.max_response_bytes, deadline)
+                    Outgoing(request, headers, policy.retry, limits.max_response_bytes, deadline, tries)
                 )
         except TimeoutError:
             return CallFailure(

@@ -34,6 +34,8 @@ def outgoing(request: HttpRequest, policy: HttpPolicy, context: CallContext) -> 
             f"the arguments make a request target of {len(request.target)} bytes, more than {MAX_TARGET}: shorten them",
         )
     headers = [("x-request-id", context.request_id), ("traceparent", context.traceparent)]
+    if context.tracestate is not None:
+        headers.append(("tracestate", context.tracestate))
     for name, value in request.headers:
         lower = name.lower()
         if lower in _FRAMING or not _NAME.match(name):
@@ -47,6 +49,8 @@ def outgoing(request: HttpRequest, policy: HttpPolicy, context: CallContext) -> 
             headers[0] = (name, value)
         elif lower == "traceparent":
             headers[1] = (name, value)
+        elif lower == "tracestate" and context.tracestate is not None:
+            headers[2] = (name, value)
         elif lower != "accept-encoding":  # what can be decoded is known here, not in a tool
             headers.append((name, value))
     if policy.authority is not None:

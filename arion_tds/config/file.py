@@ -19,7 +19,7 @@ from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
 from arion_tds.config.access import AuditConfig, JwtConfig, LimitsConfig, ListenerTlsConfig
 from arion_tds.config.lifetime import CacheConfig, ReloadConfig
-from arion_tds.config.observing import AccessLogConfig, EventsConfig, MetricsConfig
+from arion_tds.config.observing import AccessLogConfig, EventsConfig, MetricsConfig, TracingConfig
 from arion_tds.config.values import Address, Model, Pause, Seconds, Secret
 from arion_tds.errors import ConfigError
 from arion_tds.model.cluster import Cluster, ClusterTls
@@ -400,6 +400,8 @@ class FileConfig(Model):
     """None is written when unset."""
     events: EventsConfig | None = None
     """None are sent when unset."""
+    tracing: TracingConfig | None = None
+    """No spans are made when unset; callers' trace contexts go on to upstreams all the same."""
     metrics: MetricsConfig = MetricsConfig()
     cache: CacheConfig | None = None
     """Without it a restarted gateway serves nothing until its control plane answers."""

@@ -31,6 +31,9 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
 Pause = Annotated[float, BeforeValidator(_seconds), Field(ge=0)]
 """Seconds that may be none."""
 
+Share = Annotated[float, Field(ge=0, le=1)]
+"""From nothing (0) to all (1)."""
+
 
 def split_address(text: str) -> tuple[str, int]:
     """Host and port of `host:port` or `[v6]:port`; ValueError says what is wrong."""

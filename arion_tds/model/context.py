@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from arion_tds.model.rbac import Rbac
+
+if TYPE_CHECKING:
+    from arion_tds.tracing.spans import Span
 
 
 def nothing_granted(rbac: Rbac | None) -> bool:
@@ -22,7 +26,8 @@ class CallContext:
     notification (one JSON-RPC message as bytes) to the caller while the call runs; None where the caller cannot
     hear it. `progress_token` is the caller's token as JSON, if it asked for progress. `allows` says which tools the
     caller may use: for tools of the gateway that find or call others. `session` is the id of a handshake session,
-    `subject` whose token it was.
+    `subject` whose token it was. `traceparent` and `tracestate` (W3C) go on to upstreams; `span` is the one that
+    traceparent names, None where the trace has none here: what is asked of an upstream is then told in no span.
     """
 
     request_id: str
@@ -35,6 +40,8 @@ class CallContext:
     allows: Callable[[Rbac | None], bool] = nothing_granted
     session: str | None = None
     subject: str | None = None
+    tracestate: str | None = None
+    span: Span | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

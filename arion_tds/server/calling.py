@@ -9,13 +9,14 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from arion_tds.model.caller import Caller
 from arion_tds.model.context import CallContext
 from arion_tds.model.result import CallResult, RpcError
-from arion_tds.server import eras, exchange, jsonrpc, noting, param_headers, render, trace
+from arion_tds.server import eras, exchange, jsonrpc, noting, param_headers, render, spans, trace
 from arion_tds.server.answering import Answering
 from arion_tds.server.guard import Accepts
 from arion_tds.server.jsonrpc import Params, Request
@@ -23,6 +24,9 @@ from arion_tds.server.methods import Call, Methods
 from arion_tds.server.running import Running
 from arion_tds.server.settings import CallPort, ExtraTool, FrontSettings, Observer
 from arion_tds.view import View
+
+if TYPE_CHECKING:
+    from arion_tds.tracing.spans import Span
 
 _log = logging.getLogger("arion_tds.server")
 _INTERNAL = RpcError(jsonrpc.INTERNAL_ERROR, "Internal error")
@@ -35,7 +39,7 @@ Outcome = CallResult | RpcError
 class Asked:
     """One JSON-RPC request with all that was learnt about it. `session` is a good id, or None (always None if modern).
 
-    `meta`: the members of `params._meta`, if it is an object.
+    `meta`: the members of `params._meta`, if it is an object. `span`: where its trace is sampled.
     """
 
     http: web.BaseRequest
@@ -45,6 +49,7 @@ class Asked:
     modern: bool
     meta: Params | None
     session: str | None = None
+    span: Span | None = None
 
     def result(self, body: bytes) -> web.Response:
         """Answer with a result object."""
@@ -53,6 +58,8 @@ class Asked:
     def error(self, error: RpcError | eras.Refusal) -> web.Response:
         """Answer with an error and the HTTP status that the era gives it."""
         status = eras.http_status(error.code, modern=self.modern)
+        if self.span is not None:
+            spans.refused(self.span, error.code)
         body = jsonrpc.error(self.message.id, error.code, error.message, error.data)
         return exchange.answer(self.accepts, status, body)
 
@@ -81,7 +88,13 @@ class CallRunner:
         call = self._methods.call(view, asked.message.params, asked.caller.allows)
         if isinstance(call, RpcError):
             asked.http[noting.TOOL], asked.http[noting.OUTCOME] = _asked_name(asked), "rpc_error"
+            if asked.span is not None:
+                spans.called(asked.span, _asked_name(asked), published=False)
             return asked.error(call)
+        name = _asked_name(asked) if isinstance(call.target, ExtraTool) else call.target.published
+        asked.http[noting.TOOL] = name
+        if asked.span is not None:
+            spans.called(asked.span, name, published=True)
         mirrored = exchange.mirrored(asked.http) if asked.modern else ()
         if asked.modern and not isinstance(call.target, ExtraTool):
             declared = param_headers.mirrored(call.target.tool.input_schema)
@@ -93,11 +106,13 @@ class CallRunner:
         if asked.accepts.stream:
             log = asked.modern and asked.meta is not None and eras.LOG_LEVEL_KEY in asked.meta
             answering = Answering(asked.http, self._settings, (token is not None, log), self._observer.dropped)
-        headers, random = asked.http.headers, self._random(trace.RANDOM_BYTES)
-        asked.http[noting.TOOL] = _asked_name(asked) if isinstance(call.target, ExtraTool) else call.target.published
+        random, found = self._random(trace.RANDOM_BYTES), trace.sent(asked.http.headers, asked.meta)
+        span, parent = asked.span, found.parent or trace.traceparent(None, random)
         context = CallContext(
-            request_id=trace.request_id(headers.get(exchange.REQUEST_ID), random),
-            traceparent=trace.traceparent(headers.get(exchange.TRACEPARENT), random),
+            request_id=trace.request_id(asked.http.headers.get(exchange.REQUEST_ID), random),
+            traceparent=parent if span is None else span.traceparent,
+            tracestate=found.state,
+            span=span,
             modern=asked.modern,
             params=call.rest,
             param_headers=mirrored,
@@ -107,7 +122,7 @@ class CallRunner:
             session=asked.session,
             subject=asked.caller.subject,
         )
-        asked.http[noting.REQUEST_ID] = context.request_id
+        asked.http[noting.REQUEST_ID], asked.http[noting.TRACE_ID] = context.request_id, context.traceparent[3:35]
         return await self._answer(view, asked, call, context, answering)
 
     async def _answer(
@@ -116,6 +131,8 @@ class CallRunner:
         try:
             outcome = await self._outcome(view, asked, call, context)
             asked.http[noting.OUTCOME] = noting.outcome(outcome)
+            if asked.span is not None:
+                spans.came(asked.span, outcome)
             if answering is None or not answering.started:
                 return self._plain(asked, outcome)
             return await answering.finish(self._render(asked, outcome))

@@ -31,6 +31,7 @@ from arion_tds.server.settings import (
     SearchPort,
     Unobserved,
 )
+from arion_tds.server.spans import Spans
 from arion_tds.server.streams import Streams
 from arion_tds.view import Published
 
@@ -64,6 +65,7 @@ class McpFront:
         access: AccessPort | None = None,
         observer: Observer | None = None,
         log: noting.RequestLog | None = None,
+        spans: Spans | None = None,
     ) -> None:
         """`clock` gives seconds and never goes back. Without `access` every caller is anonymous."""
         self._settings = settings
@@ -73,6 +75,7 @@ class McpFront:
         self._clock = clock
         self._observer: Observer = Unobserved() if observer is None else observer
         self._requests = log
+        self._spans = spans
         self._entrance = Entrance(settings, access, self._observer, clock=clock)
         self._under_way = 0
         config = MethodsConfig() if config is None else config
@@ -163,9 +166,10 @@ class McpFront:
         routing = exchange.routing(request)
         modern = eras.is_modern(routing.version, message.method, message.params)
         if modern:
-            response = await self._modern(request, message, routing, caller)
+            answering = self._modern(request, message, routing, caller)
         else:
-            response = await self._legacy(request, message, caller)
+            answering = self._legacy(request, message, routing, caller)
+        response = await (answering if self._spans is None else self._spans.around(request, answering))
         method = message.method if message.method in _KNOWN else _OTHER
         self._observer.answered(method, response.status, self._clock() - started, modern=modern)
         return response
@@ -200,6 +204,8 @@ class McpFront:
         meta = jsonrpc.members(jsonrpc.member(message.params, "_meta"))
         accepts = guard.accepts(request.headers.get(exchange.ACCEPT))
         asked = Asked(request, message, caller, accepts, modern=True, meta=meta)
+        if self._spans is not None:
+            self._spans.begin(asked, routing.version)
         refusal = eras.refusal(message.method, message.params, meta, routing)
         if refusal is not None:
             return asked.error(refusal)
@@ -216,7 +222,7 @@ class McpFront:
                 return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
 
     async def _legacy(
-        self, request: web.BaseRequest, message: jsonrpc.Request | Notification, caller: Caller
+        self, request: web.BaseRequest, message: jsonrpc.Request | Notification, routing: eras.Routing, caller: Caller
     ) -> web.StreamResponse:
         """A message of a handshake revision. A session id is optional, but one that is sent must be good."""
         session = request.headers.get(exchange.SESSION)
@@ -231,6 +237,8 @@ class McpFront:
         meta = None if raw is None else jsonrpc.members(raw)
         accepts = guard.accepts(request.headers.get(exchange.ACCEPT))
         asked = Asked(request, message, caller, accepts, modern=False, meta=meta, session=session)
+        if self._spans is not None:
+            self._spans.begin(asked, routing.version)
         match message.method:
             case "tools/call":
                 return await self._calls.run(self._published.view, asked)

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from arion_tds.model.result import CallResult, RpcError
+from arion_tds.tracing.spans import Span
 
 CLIENT_GONE: Final = 499
 """The status that is noted where the client went away before there was one."""
@@ -28,6 +29,13 @@ REQUEST_ID: Final = web.RequestKey("request_id", str)
 
 SUBJECT: Final = web.RequestKey("subject", str)
 """Whose token it was."""
+
+
+TRACE_ID: Final = web.RequestKey("trace_id", str)
+"""The W3C trace that the request is part of."""
+
+SPAN: Final = web.RequestKey("span", Span)
+"""The request's span, where its trace is sampled."""
 
 
 class RequestLog(Protocol):

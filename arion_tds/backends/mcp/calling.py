@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 import msgspec
 from multidict import CIMultiDict
 
+from arion_tds.backends import spans
 from arion_tds.backends.mcp import era, headers, requests, wire
 from arion_tds.backends.mcp.era import Era, Peer
 from arion_tds.backends.mcp.line import Answer, Broken, Limit, Line, malformed, refused_status, serve
@@ -33,7 +34,10 @@ LIST_CHANGED: Final = "notifications/tools/list_changed"
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Call:
-    """One call through all its attempts. `limit` is bytes and setting; `hard_end` is loop time; `asked` was refused."""
+    """One call through all its attempts. `limit` is bytes and setting; `hard_end` is loop time; `asked` was refused.
+
+    `sends`: how often it was sent.
+    """
 
     tool: str
     arguments: bytes
@@ -43,6 +47,7 @@ class Call:
     hard_end: float
     deadline: asyncio.Timeout
     asked: list[str] = dataclasses.field(default_factory=list)
+    sends: int = 0
 
     def extend(self) -> None:
         """Progress was heard: the time limit starts anew, up to the hard end."""
@@ -91,11 +96,39 @@ class Calling:
 
         Cancelled: the server is told in its era's way.
         """
-        tracked = self._call.context.progress_token is not None
+        parent = self._call.context.span
+        if parent is None:
+            return await self._run(prepared, tried, self._call.context)
+        call, line = self._call, self._line
+        span = spans.call(parent, call.tool, self._peer.version, self._number, call.sends)
+        span.attributes.update(line.where)
+        call.sends += 1
+        error = spans.CANCELLED
+        try:
+            context = dataclasses.replace(call.context, traceparent=span.traceparent)
+            outcome = await self._run(prepared, tried, context)
+            error = outcome.value if isinstance(outcome, era.Stale) else spans.came(span, outcome)
+        except Broken as broken:
+            error = broken.failure.code.value
+            raise
+        except asyncio.CancelledError:
+            if call.deadline.expired():
+                error = spans.TIMEOUT
+            raise
+        else:
+            return outcome
+        finally:
+            span.finish(error)
+
+    async def _run(
+        self, prepared: Prepared, tried: Collection[object], context: CallContext
+    ) -> CallResult | RpcError | era.Stale:
+        """`context`: the call's, or one whose traceparent names this attempt."""
+        tracked = context.progress_token is not None
         if tracked:
             self._running[self._number] = self
         try:
-            answer = await self._exchange(prepared)
+            answer = await self._exchange(prepared, context)
         except asyncio.CancelledError:
             if not self._line.cancels_by_leaving(self._peer):
                 gone = requests.cancelled(self._number, "nobody waits for the result any more")
@@ -115,10 +148,11 @@ class Calling:
             raise refused_status(self._line.name, answer.status, answer.headers.get("location"))
         return self._error(message)
 
-    async def _exchange(self, prepared: Prepared) -> Answer:
-        context = self._call.context
+    async def _exchange(self, prepared: Prepared, context: CallContext) -> Answer:
         sent = prepared.common.copy()
         sent["traceparent"] = context.traceparent
+        if context.tracestate is not None:
+            sent["tracestate"] = context.tracestate
         sent["x-request-id"] = context.request_id
         if self._peer.era is Era.MODERN and (context.param_headers or prepared.mirrored):
             sent.update(headers.forwarded(context.param_headers))

@@ -51,6 +51,7 @@ _OURS: Final = frozenset(
         "mcp-session-id",
         "te",
         "traceparent",
+        "tracestate",
         "trailer",
         "transfer-encoding",
         "upgrade",

@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from multidict import CIMultiDict
 
 from arion_tds.backends.mcp import wire
 from arion_tds.backends.mcp.era import Era, Peer
 from arion_tds.model.result import CallFailure, ErrorCode
+
+if TYPE_CHECKING:
+    from arion_tds.tracing.spans import Attributes
 
 Hear = Callable[[wire.Message, bytes], Awaitable[None]]
 """Hears a message that is not the answer, and its bytes."""
@@ -55,9 +58,13 @@ class Answer:
 
 
 class Line(Protocol):
-    """One server's conversation. Request numbers never repeat. Background tasks are its own and end with it."""
+    """One server's conversation. Request numbers never repeat. Background tasks are its own and end with it.
+
+    `base`: headers of every request. `where`: how and where the server is reached, for spans; not to be changed.
+    """
 
     base: CIMultiDict[str]
+    where: Attributes
 
     @property
     def name(self) -> str:

@@ -26,6 +26,8 @@ _CLIENT_KEY: Final = wire.MODERN_PREFIX + "clientInfo"
 LOG_LEVEL_KEY: Final = wire.MODERN_PREFIX + "logLevel"
 _CLIENT: Final = wire.encode({"name": "arion-tds", "version": __version__})
 _OWN_HOP: Final = frozenset({_VERSION_KEY, _CLIENT_KEY, _CAPABILITIES_KEY, "progressToken"})
+_TRACE: Final = frozenset({"traceparent", "tracestate"})
+"""Where a call is told as a span, the server hears of that span instead of the caller's (SEP-414)."""
 
 INITIALIZE: Final = b'{"protocolVersion":"%b","capabilities":{},"clientInfo":%b}' % (
     HANDSHAKE_VERSIONS[0].encode(),
@@ -105,15 +107,20 @@ def _call_meta(peer: Peer, context: CallContext, number: int) -> bytes:
         both = modern and context.modern
         if both and bytes(known.get(_CAPABILITIES_KEY, b"")).startswith(b"{"):
             capabilities = bytes(known[_CAPABILITIES_KEY])
+        ours = _OWN_HOP if context.span is None else _OWN_HOP | _TRACE
         parts = [
             wire.encode(key) + b":" + bytes(value)
             for key, value in known.items()
-            if key not in _OWN_HOP and (both or not key.startswith(wire.MODERN_PREFIX))
+            if key not in ours and (both or not key.startswith(wire.MODERN_PREFIX))
         ]
     if modern:
         parts.insert(0, modern_meta(peer.version, capabilities))
     if context.progress_token is not None:
         parts.append(b'"progressToken":%d' % number)
+    if context.span is not None:
+        parts.append(b'"traceparent":"%b"' % context.traceparent.encode())
+        if context.tracestate is not None:
+            parts.append(b'"tracestate":' + wire.encode(context.tracestate))
     return b",".join(parts)
 
 

@@ -18,7 +18,7 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from multidict import CIMultiDict
@@ -27,6 +27,9 @@ from arion_tds.backends.mcp import wire
 from arion_tds.backends.mcp.era import Peer
 from arion_tds.backends.mcp.line import Answer, Background, Broken, Hear, Limit, failure, malformed, too_large
 from arion_tds.child import Child, start
+
+if TYPE_CHECKING:
+    from arion_tds.tracing.spans import Attributes
 
 _log = logging.getLogger(__name__)
 _INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -86,6 +89,7 @@ class StdioLine:
         self._lost = lost
         self._hear = hear
         self.base: CIMultiDict[str] = CIMultiDict()
+        self.where: Attributes = {"network.transport": "pipe", "server.address": name}
         self._numbers = itertools.count(1)
         self._background = Background()
         self._owners: set[asyncio.Task[None]] = set()

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 from multidict import CIMultiDict
 
+from arion_tds.backends import spans
 from arion_tds.backends.mcp import requests, wire
 from arion_tds.backends.mcp.era import Era, Peer
 from arion_tds.backends.mcp.http import Channel
@@ -31,6 +32,9 @@ from arion_tds.backends.mcp.line import (
     too_large,
 )
 from arion_tds.backends.mcp.sse import SseParser
+
+if TYPE_CHECKING:
+    from arion_tds.tracing.spans import Attributes
 
 _TELL_SECONDS: Final = 5.0
 _MAX_RESUMES: Final = 32
@@ -55,6 +59,11 @@ class HttpLine:
         """`extra` are the configured headers."""
         self.channel = channel
         self.base = requests.common(extra)
+        self.where: Attributes = {
+            "network.transport": "tcp",
+            "network.protocol.name": "http",
+            **spans.server(str(channel.url.origin())),
+        }
         self._numbers = itertools.count(1)
         self._background = Background()
 

@@ -1,0 +1,1 @@
+"""Spans of requests, calls and pushes, and their way to a collector over OTLP/HTTP."""
