@@ -3,8 +3,9 @@
 In: a judged `Config`. Out: a running gateway until it is told to stop. Called by the cli, and by tests that want a
 whole gateway inside their process.
 
-Order of start: admin (probes see "not ready"), static content, what was kept on disk, listeners, control plane. Order
-of stop: control plane, listeners (streams told to end, calls finished up to a deadline), upstreams, admin.
+Order of start: admin (probes see "not ready"), static content, what was kept on disk, listeners, control plane. As one
+of several workers the listeners come last (`open`): whoever would be served by it is served by the others meanwhile.
+Order of stop: control plane, listeners (streams told to end, calls finished up to a deadline), upstreams, admin.
 
 While it runs, `apply` takes another config into use: whole, or not at all.
 """
@@ -23,11 +24,9 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from arion_tds import deriving, embedding, fitting, gauges, log, observing, pem, telling, traced
-from arion_tds.access_log import AccessLog, Requests
 from arion_tds.admin import dump
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
-from arion_tds.audit import Audit
 from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.catalog import Catalog
@@ -35,13 +34,14 @@ from arion_tds.codemode import deno
 from arion_tds.codemode.engine import Engine
 from arion_tds.codemode.limits import Limits
 from arion_tds.coldstart import ColdStart
-from arion_tds.config import judging, plane, values
+from arion_tds.config import judging, plane, sharing
 from arion_tds.config.file import ControlPlaneConfig
 from arion_tds.config.judging import Config
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder
 from arion_tds.errors import BindError, ConfigError
 from arion_tds.expansion import Expander
+from arion_tds.fitting import Logs
 from arion_tds.freshness import Freshness
 from arion_tds.history import History
 from arion_tds.ingest import Ingest
@@ -57,7 +57,9 @@ from arion_tds.reloading import Reloader
 from arion_tds.rotation import Rotation
 from arion_tds.server.http import McpFront
 from arion_tds.server.spans import Spans
-from arion_tds.tenants import Tenants
+from arion_tds.telling import Telling
+from arion_tds.tenants import Prepared, Tenants
+from arion_tds.workers.role import Role
 from arion_tds.xds.stream import AdsClient
 
 if TYPE_CHECKING:
@@ -67,14 +69,14 @@ _log = logging.getLogger("arion_tds.app")
 
 
 @contextlib.asynccontextmanager
-async def running(config: Config, path: str | None = None) -> AsyncIterator[Gateway]:
+async def running(config: Config, path: str | None = None, role: Role | None = None) -> AsyncIterator[Gateway]:
     """A whole gateway, serving while the block runs. ConfigError or BindError when it cannot start.
 
-    `path`: the config's file, for reloads.
+    `path`: the config's file, for reloads. `role`: its place among several, which serves when it is told to `open`.
     """
     refused: ConfigError | BindError | None = None
     async with AsyncExitStack() as stack:
-        gateway = Gateway(config, path)
+        gateway = Gateway(config, path, role)
         try:
             await gateway.start(stack)
         except (ConfigError, BindError) as error:
@@ -88,30 +90,30 @@ async def running(config: Config, path: str | None = None) -> AsyncIterator[Gate
 class Gateway:
     """The parts of one running process. `bound` gives the address of each listener by name (port 0: any)."""
 
-    def __init__(self, config: Config, path: str | None = None) -> None:
+    def __init__(self, config: Config, path: str | None = None, role: Role | None = None) -> None:
         """Build everything; nothing listens or connects yet."""
         file = config.file
         self._config = config
+        self._role = role
         self.metrics = Metrics(file.metrics.tools)
         self._measures = observing.Measures(self.metrics)
-        self._access_log: AccessLog | None = None
-        self._audit_log: AccessLog | None = None
+        self._logs = Logs(file, self.metrics, time.time)  # noqa: TID251
         self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
         self.history = History(time.time)  # noqa: TID251
         observing.rejections(self.history, self.metrics)
-        upstreams, clusters, self._sessions = fitting.settings(config)
+        upstreams, clusters, self._sessions = fitting.settings(config, None if role is None else role.key)
         try:
             self.clusters = Clusters(clusters)
         except ValueError as error:
             raise ConfigError([str(error)]) from error
         self.upstreams = Upstreams(upstreams, clock=time.time)  # noqa: TID251
-        self.telling = telling.of(file, self.metrics, time.time)  # noqa: TID251
-        if self.telling is not None:
-            telling.connect(self.telling, self.history, self.clusters, self.upstreams)
+        self.telling = self._events()
         self.traced = traced.of(file, self.metrics)
         self.expander = Expander(file.openapi.settings(), file.openapi.output, file.openapi.workers)
         rng = random.Random()  # noqa: S311 - jitter, not secrets
-        self.cache = fitting.cache(file, lambda: self.ads is not None and self.ads.status().connected)
+        self.cache = fitting.cache(
+            file, lambda: self.ads is not None and self.ads.status().connected, keeps=self._leads
+        )
         self.coldstart = None if self.cache is None else ColdStart(self.cache, time.monotonic)
         recall = None if self.coldstart is None else self.coldstart.recall
         self.freshness = Freshness(self.upstreams, self._discover, self._taken, rng=rng, recall=recall)
@@ -140,9 +142,10 @@ class Gateway:
             clocks=clocks,
             sources=sources,
             engine=self._engines,
-            requests=self._requests,
-            audit=self._audit,
+            requests=self._logs.requests,
+            audit=self._logs.audit,
             spans=self._spans,
+            shared=role is not None,
         )
         self.tenants = Tenants(shared, self.ingest, self.freshness, by_scope, self._tasks)
         self.reloader = Reloader(path, self.apply, lambda: self._config.file.reload.watch)
@@ -156,8 +159,9 @@ class Gateway:
         pushes = file.control_plane is not None and file.control_plane.clusters
         self._cds = self._pushed_clusters(clusters, self.ads) if self.ads is not None and pushes else None
         self.admin = ""
-        self._loaded = False
+        self._opened = asyncio.Event()
         self._draining = False
+        self._prepared: Prepared | None = None
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Start everything; `stack` stops it in the reverse order."""
@@ -170,7 +174,7 @@ class Gateway:
             await stack.enter_async_context(self.traced.running())
         await stack.enter_async_context(self.freshness.running())
         await stack.enter_async_context(self._tasks)
-        self._open_logs(stack)
+        self._logs.open(stack)
         await self._start_admin(stack)
         if self.cache is not None and self.coldstart is not None:
             scopes = [one.scope for one in self._config.gateways if one.scope is not None]
@@ -186,21 +190,47 @@ class Gateway:
         if self.coldstart is not None:
             await stack.enter_async_context(_task(self.coldstart.run(self.ads, self._deliver)))
             await self.coldstart.restored.wait()
-        await self.tenants.serve(prepared)
-        self.rotation.note()
+        self._prepared = prepared
+        if self._role is None:
+            await self._serve()
         if self.ads is not None:
             await stack.enter_async_context(_task(self.ads.run()))
         await stack.enter_async_context(_task(self.rotation.run()))
-        await stack.enter_async_context(_task(self.reloader.run()))
+        await stack.enter_async_context(_task(self._reload()))
         if self.cache is not None:
             stack.callback(self.cache.confirm)
-        self._loaded = True
         for warning in self._config.warnings:
             _log.warning("%s", warning)
+
+    async def open(self) -> None:
+        """As a worker: take connections once there is something to serve. With nobody beside us, not later than that.
+
+        One that stands in for another must not answer that there is no such tool.
+        """
+        plane = self._config.file.control_plane
+        if self.ads is not None and plane is not None and not self._fetched:
+            patient = self._role is not None and self._role.patient
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if patient else plane.initial_fetch_timeout):
+                    await self.ads.wait_ready()
+        await self._serve()
+
+    async def _serve(self) -> None:
+        if self._prepared is not None:
+            await self.tenants.serve(self._prepared)
+        self._prepared = None
+        self.rotation.note()
+        self._opened.set()
+
+    async def _reload(self) -> None:
+        await self._opened.wait()
+        await self.reloader.run()
 
     async def apply(self, config: Config) -> None:
         """Take another config into use. ConfigError or BindError: it cannot be, and nothing has changed."""
         fixed = fitting.fixed(self._config.file, config.file)
+        if self._role is not None:
+            fitting.shareable(config.file, self._role.count)
         wanted = dataclasses.replace(config, file=config.file.model_copy(update=fixed))
         upstreams, clusters, _ = fitting.settings(wanted)
         before = self.upstreams.replace(upstreams)
@@ -232,7 +262,8 @@ class Gateway:
             self.metrics.forget(scope)
         self._follow()
         if wanted.file.log != self._config.file.log:
-            log.setup(wanted.file.log.level, wanted.file.log.format)
+            number = None if self._role is None else self._role.number
+            log.setup(wanted.file.log.level, wanted.file.log.format, number)
         self._config = wanted
         for name in fixed:
             _log.warning("%s differs from the config in use: that takes effect at the next start only", name)
@@ -253,32 +284,13 @@ class Gateway:
             async with asyncio.timeout(self._config.file.drain_delay):
                 await cut.wait()
 
-    def _open_logs(self, stack: AsyncExitStack) -> None:
-        access, audit = self._config.file.access_log, self._config.file.audit_log
-        dropped = self.metrics.access_log_dropped.inc, self.metrics.audit_dropped.inc
-        if access is not None:
-            self._access_log = fitting.opened(stack, "access_log", access.path, access.max_buffer_bytes, dropped[0])
-        if audit is not None:
-            self._audit_log = fitting.opened(stack, "audit_log", audit.path, audit.max_buffer_bytes, dropped[1])
-
-    def _audit(self, listener: str) -> Audit | None:
-        settings = self._config.file.audit_log
-        if settings is None or self._audit_log is None:
-            return None
-        return Audit(self._audit_log, listener, time.time, arguments=settings.arguments)  # noqa: TID251
-
-    def _requests(self, listener: str) -> Requests | None:
-        settings = self._config.file.access_log
-        if settings is None or self._access_log is None:
-            return None
-        return Requests(self._access_log, listener, settings.format, time.time)  # noqa: TID251
-
     def _spans(self, listener: str) -> Spans | None:
         return None if self.traced is None else self.traced.spans(listener)
 
     async def _start_admin(self, stack: AsyncExitStack) -> None:
-        host, port = values.split_address(self._config.file.admin.address)
-        admin = AdminListener(host, port, self.panel, token=self._admin_token)
+        host, port = sharing.split_address(self._config.file.admin.address)
+        shared = self._role is not None
+        admin = AdminListener(host, port, self.panel, token=self._admin_token, reuse_port=shared)
         stack.push_async_callback(admin.close)
         try:
             await admin.start()
@@ -287,9 +299,24 @@ class Gateway:
         self.admin = admin.bound
         _log.info("admin on http://%s", admin.bound)
 
+    @property
+    def _leads(self) -> bool:
+        return self._role is None or self._role.leads
+
+    def _events(self) -> Telling | None:
+        made = telling.of(self._config.file, self.metrics, time.time) if self._leads else None  # noqa: TID251
+        if made is not None:
+            telling.connect(made, self.history, self.clusters, self.upstreams)
+        return made
+
     def _ads_client(self, settings: ControlPlaneConfig) -> AdsClient:
         return AdsClient(
-            plane.ads(settings, self._config.file.node, pem.PlaneCredentials(settings).wanted),
+            plane.ads(
+                settings,
+                self._config.file.node,
+                pem.PlaneCredentials(settings).wanted,
+                None if self._role is None else self._role.number,
+            ),
             (),
             observing.Deliveries(
                 self._deliver, self.metrics, time.perf_counter, None if self.traced is None else self.traced.tracer
@@ -346,9 +373,8 @@ class Gateway:
 
     def ready(self) -> Mapping[str, object]:
         """`ready`: config loaded, and the initial fetch done or timed out. Also how old the content is."""
-        fetched = self.ads is None or self.ads.is_ready or (self.coldstart is not None and self.coldstart.is_serving)
         state: dict[str, object] = {
-            "ready": self._loaded and fetched and not self._draining,
+            "ready": self._opened.is_set() and self._fetched and not self._draining,
             "draining": self._draining,
             "config_generation": self.reloader.generation,
             "last_reload_error": self.reloader.last_error,
@@ -361,6 +387,15 @@ class Gateway:
                 self._config.file.control_plane.address, status, time.monotonic()
             )
         return state
+
+    @property
+    def _fetched(self) -> bool:
+        return self.ads is None or self.ads.is_ready or (self.coldstart is not None and self.coldstart.is_serving)
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a stop may take: serving on, and then the calls under way."""
+        return self._config.file.drain_delay + max(one.drain_timeout for one in self._config.file.listeners)
 
     def configured(self) -> Mapping[str, object]:
         """What /config_dump says beside the state: workers, and the config. Secrets are only ever references."""

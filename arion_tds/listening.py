@@ -27,7 +27,7 @@ from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
 from arion_tds.codemode.engine import Engine
 from arion_tds.codemode.limits import Limits
-from arion_tds.config import values
+from arion_tds.config import sharing
 from arion_tds.config.file import ListenerConfig
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder, Sources
@@ -48,7 +48,7 @@ class Shared:
     """What the listeners of a process have in common.
 
     `engine` gives what runs programs where a gateway is in code mode; `requests`, `audit` and `spans` the logs and
-    spans of a listener, by name.
+    spans of a listener, by name. `shared`: other workers serve the same addresses.
     """
 
     clusters: Clusters
@@ -61,6 +61,7 @@ class Shared:
     requests: Callable[[str], Requests | None]
     audit: Callable[[str], Audit | None]
     spans: Callable[[str], Spans | None]
+    shared: bool = False
 
 
 class Content:
@@ -175,8 +176,8 @@ class Listener:
 
     async def _open(self, stack: AsyncExitStack, before: Listener | None) -> None:
         await stack.enter_async_context(self.door.open())
-        host, port = values.split_address(self.settings.address)
-        self._front = await self._make_front(stack, loopback=values.is_loopback(host))
+        host, port = sharing.split_address(self.settings.address)
+        self._front = await self._make_front(stack, loopback=sharing.is_loopback(host))
         if before is not None and before.takes(self.settings):
             self._sockets, self._heir_of, self.bound = before._http, before, before.bound  # noqa: SLF001  (its heir)
         else:
@@ -184,7 +185,7 @@ class Listener:
         stack.push_async_callback(self._leave)
 
     async def _own_sockets(self, host: str, port: int, before: Listener | None) -> HttpListener:
-        limits, shared = self.settings.limits.connections(), self.settings.share_address
+        limits, shared = self.settings.limits.connections(), self.settings.share_address or self._shared.shared
         http = HttpListener(self.front, host, port, reuse_port=shared, tls=self.door.tls, limits=limits)
         same = before is not None and before.settings.address == self.settings.address
         try:

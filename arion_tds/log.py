@@ -16,10 +16,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Json(logging.Formatter):
+    def __init__(self, worker: int | None) -> None:
+        super().__init__()
+        self._worker = {} if worker is None else {"worker": worker}
+
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
+            **self._worker,
             "logger": record.name,
             "message": record.getMessage(),
         }
@@ -35,10 +40,12 @@ class _Text(logging.Formatter):
         return super().format(record)
 
 
-def setup(level: str, style: Literal["text", "json"]) -> None:
-    """Log to standard error from `level` upwards."""
+def setup(level: str, style: Literal["text", "json"], worker: int | None = None) -> None:
+    """Log to standard error from `level` upwards. `worker`: which of several processes this one is."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if style == "json" else _Text("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    who = "" if worker is None else f"[{worker}] "
+    text = _Text(f"%(asctime)s %(levelname)-7s {who}%(name)s: %(message)s")
+    handler.setFormatter(_Json(worker) if style == "json" else text)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -45,6 +45,10 @@ class Reloader:
         """Read the file again as soon as may be (SIGHUP)."""
         self._asked.set()
 
+    def follow(self, asked: asyncio.Event) -> None:
+        """Heed this event instead of `ask`: somebody may have set it before there was a gateway."""
+        self._asked = asked
+
     async def take(self, load: Callable[[], Config]) -> bool:
         """Apply what `load` gives; False when it was refused. Everything wrong with it is logged and shown."""
         async with self._one_at_a_time:

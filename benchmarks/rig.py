@@ -170,7 +170,7 @@ async def gateway(settings: dict[str, Any], *, wait: bool = True) -> AsyncIterat
     """A gateway process that answers /readyz with 200, or (not `wait`) has just been started."""
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "gateway.yaml"
-        path.write_text(yaml.safe_dump(settings))
+        path.write_text(yaml.safe_dump({"workers": 1, **settings}))
         process = await spawn("-m", "arion_tds", "serve", "-c", str(path))
         try:
             if wait:

@@ -130,7 +130,9 @@ def gateway(scratch: pathlib.Path) -> Iterator[str]:
         for address in (http, service, server):
             wait(scratch, processes, functools.partial(listens, address))
         processes.append(
-            stack.enter_context(process(scratch, "arion_tds", "serve", "-c", str(scratch / "gateway.yaml")))
+            stack.enter_context(
+                process(scratch, "arion_tds", "serve", "-c", str(scratch / "gateway.yaml"), "--workers", "1")
+            )
         )
         wait(scratch, processes, functools.partial(ready, admin))
         yield f"http://{listener}/mcp"

@@ -116,7 +116,7 @@ def gateway(scratch: pathlib.Path, *, handshake: bool) -> Iterator[str]:
         processes = [stack.enter_context(run.process(scratch, *arguments)) for arguments in fixtures]
         for address in (http, server):
             run.wait(scratch, processes, functools.partial(run.listens, address))
-        serve = ("arion_tds", "serve", "-c", str(scratch / "gateway.yaml"))
+        serve = ("arion_tds", "serve", "-c", str(scratch / "gateway.yaml"), "--workers", "1")
         processes.append(stack.enter_context(run.process(scratch, *serve)))
         run.wait(scratch, processes, functools.partial(run.ready, admin, {"server"}))
         yield f"http://{listener}/mcp"

@@ -6,7 +6,8 @@
 `gateway`        starts real gateways as processes: `await gateway(config)` writes the config to a file, runs
                  `python -m arion_tds serve -c FILE`, waits until the admin listener says ready, returns a Gateway.
                  What the config leaves out is filled in: `control_plane` is the fixture of that name, `admin` a free
-                 port of 127.0.0.1, the `address` of a listener any free port (`Gateway.url` tells which it became).
+                 port of 127.0.0.1, `workers` 1, the `address` of a listener any free port (`Gateway.url` tells which it
+                 became).
                  Every gateway is stopped at the end of the test; the log of one that failed to start is in the error.
 `free_port`      a function that returns a free TCP port of 127.0.0.1.
 
@@ -53,6 +54,7 @@ async def gateway(
         filled = {
             "control_plane": {"address": control_plane.address},
             "admin": {"address": f"127.0.0.1:{_free_port()}"},
+            "workers": 1,
             **config,
             "listeners": [{"address": "127.0.0.1:0", **listener} for listener in config["listeners"]],
         }

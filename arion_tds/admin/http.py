@@ -38,8 +38,14 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class AdminListener:
     """Serves until closed. `bound` is the address that was taken (port 0 in the config: any)."""
 
-    def __init__(self, host: str, port: int, panel: Panel, *, token: bytes | None = None) -> None:
-        """Not listening yet: see `start`. `token` must be shown by whoever asks for more than health; None: nothing."""
+    def __init__(
+        self, host: str, port: int, panel: Panel, *, token: bytes | None = None, reuse_port: bool = False
+    ) -> None:
+        """Not listening yet: see `start`. `token` must be shown by whoever asks for more than health; None: nothing.
+
+        `reuse_port`: other workers have the same address.
+        """
+        self._reuse_port = reuse_port or None
         self._token = token
         self._host = host
         self._port = port
@@ -72,7 +78,7 @@ class AdminListener:
             app.router.add_get(path, handler)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port, reuse_address=True).start()
+        await web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=self._reuse_port).start()
         host, port = self._runner.addresses[0][:2]
         self.bound = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

@@ -87,9 +87,14 @@ class Cache:
         *,
         clock: Callable[[], float],
         connected: Callable[[], bool],
+        keeps: bool = True,
     ) -> None:
-        """`clock` gives seconds since the epoch; `connected` says whether the control plane's stream is up."""
+        """`clock` gives seconds since the epoch; `connected` says whether the control plane's stream is up.
+
+        `keeps` False: another process of this gateway writes the file, and this one reads what was there.
+        """
         self._store = Store(Path(directory), max_bytes)
+        self._keeps = keeps
         self._origin = origin
         self._clock = clock
         self._connected = connected
@@ -109,11 +114,11 @@ class Cache:
         """
         wanted = frozenset(("", *scopes) if shared else scopes)
         try:
-            kept = await self._in_thread(self._store.open)
+            kept = await self._in_thread(self._store.open if self._keeps else self._store.peek)
         except OSError as error:
             self._failed(f"nothing is kept on disk: {self._store.path.parent}: {error.strerror or error}")
             return Restored()
-        self._open = True
+        self._open = self._keeps
         if kept.damage:
             self._failed(f"{self._store.path}: {kept.damage}")
         fleet = kept.about.get(_FLEET, self._origin.fleet)

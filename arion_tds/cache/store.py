@@ -94,6 +94,14 @@ class Store:
             raise OSError(0, f"{self.path}: {error}") from error
         return kept
 
+    def peek(self) -> Kept:
+        """Read everything and let go of the file: another process of ours writes it, and sets it aside if need be."""
+        if _is_foreign(self._journal) or _is_foreign(self.path):
+            return Kept(damage="others own it or can write to it, so it may hold anything")
+        kept, damage = self._read()
+        self.close()
+        return dataclasses.replace(kept, damage=damage)
+
     def write(self, batch: Batch) -> None:
         """Keep the batch, all or nothing. OSError when that fails."""
         database = self._database

@@ -1,68 +1,56 @@
-"""`arion-tds serve -c gateway.yaml`: run the gateway until SIGTERM or SIGINT; SIGHUP reads the file again."""
+"""`arion-tds serve -c gateway.yaml`: run the gateway until SIGTERM or SIGINT; SIGHUP reads the file again.
+
+Where several processes are to serve, this one starts and watches them, and imports nothing that serves.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import gc
-import signal
+import random
 import sys
-from typing import Final
+import time
 
-from arion_tds import app, log
-from arion_tds.config import judging
-
-if sys.platform != "win32":
-    import resource
-
-    import uvloop
-
-_FILES: Final = 1 << 20
-"""Open files that are enough."""
+from arion_tds import log
+from arion_tds.config import sharing
+from arion_tds.workers import choosing
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser("serve", help="run the gateway")
     parser.add_argument("-c", "--config", required=True, metavar="FILE", help="gateway.yaml")
+    parser.add_argument(
+        "--workers",
+        type=_count,
+        metavar="N",
+        help=f"processes that serve (default: `workers` of the file, else the cores, up to {sharing.USUAL})",
+    )
+    parser.add_argument("--worker", help=argparse.SUPPRESS)  # says in a list of processes which one this is
     parser.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    loaded = judging.load(chosen.config)
-    log.setup(loaded.file.log.level, loaded.file.log.format)
-    _more_files()
-    # A catalog is hundreds of thousands of objects that live long: looking for cycles among them is what stalls a loop.
-    gc.set_threshold(100_000, 50, 100)
-    factory = uvloop.new_event_loop if sys.platform != "win32" else None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(loaded, chosen.config))
-    return 0
+    if chosen.worker is None:
+        plan = choosing.choose(chosen.config, chosen.workers)
+        if plan.count > 1:
+            return _supervise(chosen.config, plan)
+    from arion_tds.cli import serving  # everything that serves is behind it
+
+    return serving.alone(chosen.config) if chosen.worker is None else serving.worker(chosen.config)
 
 
-def _more_files() -> None:
-    """Connections are files: have as many as the system allows, not as many as it gives to whoever does not ask."""
-    if sys.platform == "win32":
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+def _supervise(path: str, plan: choosing.Plan) -> int:
+    from arion_tds.workers.supervisor import Supervisor
+
+    log.setup(*plan.log)
+    command = (sys.executable, "-P", "-m", "arion_tds", "serve", "-c", path)
+    rng = random.Random()  # noqa: S311 - jitter, not secrets
+    return asyncio.run(Supervisor(command, plan, clock=time.monotonic, rng=rng).run())
 
 
-async def _serve(loaded: judging.Config, path: str) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with app.running(loaded, path) as gateway:
-        if sys.platform != "win32":
-            loop.add_signal_handler(signal.SIGHUP, gateway.reloader.ask)
-        gc.freeze()
-        await stop.wait()
-        stop.clear()  # a second signal cuts the delay short
-        await gateway.drain(stop)
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= sharing.MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {sharing.MOST}")
+    return int(text)

@@ -17,6 +17,7 @@ from arion_tds.backends.mcp.address import parse as parse_addresses
 from arion_tds.backends.mcp.pool import UpstreamsSettings
 from arion_tds.backends.mcp.settings import UpstreamSettings
 from arion_tds.backends.mcp.stdio import StdioServer
+from arion_tds.config import sharing
 from arion_tds.config.access import AuditConfig, JwtConfig, LimitsConfig, ListenerTlsConfig
 from arion_tds.config.lifetime import CacheConfig, ReloadConfig
 from arion_tds.config.observing import AccessLogConfig, EventsConfig, MetricsConfig, TracingConfig
@@ -382,6 +383,8 @@ class FileConfig(Model):
     """The whole file."""
 
     node: NodeConfig = NodeConfig()
+    workers: int | None = Field(default=None, ge=1, le=sharing.MOST)
+    """Processes that serve the same addresses (docs/workers.md). Unset: the cores, up to 4; 1 where a port is 0."""
     control_plane: ControlPlaneConfig | None = None
     """Needed when a listener uses `tds`."""
     admin: AdminConfig = AdminConfig()

@@ -11,9 +11,12 @@ from arion_tds.xds.wire import AdsSettings
 
 
 def ads(
-    settings: ControlPlaneConfig, node: NodeConfig, credentials: Callable[[], grpc.ChannelCredentials] | None
+    settings: ControlPlaneConfig,
+    node: NodeConfig,
+    credentials: Callable[[], grpc.ChannelCredentials] | None,
+    worker: int | None = None,
 ) -> AdsSettings:
-    """`credentials` are asked for at each connection; None: plain text."""
+    """`credentials` are asked for at each connection; None: plain text. `worker`: which one of several we are."""
     return AdsSettings(
         address=settings.address,
         node_id=node.id,
@@ -30,4 +33,5 @@ def ads(
         clusters=settings.clusters,
         server_name=None if settings.tls is None else settings.tls.server_name,
         credentials=credentials,
+        worker=worker,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import pathlib
 import re
@@ -10,6 +9,8 @@ from typing import Annotated
 
 import pydantic
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from arion_tds.config.sharing import split_address
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*\Z")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
@@ -33,27 +34,6 @@ Pause = Annotated[float, BeforeValidator(_seconds), Field(ge=0)]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 """From nothing (0) to all (1)."""
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """Host and port of `host:port` or `[v6]:port`; ValueError says what is wrong."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        msg = f"{text!r} is not host:port"
-        raise ValueError(msg)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host:
-        msg = f"{text!r} names no host: write 127.0.0.1:{port}, or 0.0.0.0:{port} for every interface"
-        raise ValueError(msg)
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host can only be reached from this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _address(value: str) -> str:

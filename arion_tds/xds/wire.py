@@ -37,7 +37,8 @@ class AdsSettings:
     300 s between pings, and stays so for the life of the client.
     `max_unanswered`: responses in hand before reading stops. `clusters`: ask for Clusters and their endpoints too.
     `credentials` are asked for at each connection, since their files may be rotated; None: plain text. `server_name` is
-    asked for and verified instead of the host.
+    asked for and verified instead of the host. `worker`: which of the processes of the same node this one is (told as
+    metadata of the node); None: there is only one.
     """
 
     address: str
@@ -55,6 +56,7 @@ class AdsSettings:
     clusters: bool = False
     server_name: str | None = None
     credentials: Callable[[], grpc.ChannelCredentials] | None = None
+    worker: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ def encode(request: Request, settings: AdsSettings) -> bytes:
         node.user_agent_name = _USER_AGENT
         node.user_agent_version = arion_tds.__version__
         node.metadata.get_or_create_list("scopes").extend(request.scopes)
+        if settings.worker is not None:
+            node.metadata["worker"] = settings.worker
     return bytes(message.SerializeToString())
 
 

@@ -160,7 +160,7 @@ class Demo:
         path.write_text(config.replace(address, address + ", backoff_base: 0.1, backoff_max: 0.3"), encoding="utf-8")
         self.start_control_plane()
         self.start("service", "control_plane_example.sample_service", "--address", "127.0.0.1:4001")
-        self.start("gateway", "arion_tds", "serve", "-c", str(path))
+        self.start("gateway", "arion_tds", "serve", "-c", str(path), "--workers", "1")
 
     async def get(self, documented: int, path: str) -> Any:
         """The JSON at an address of the documentation."""

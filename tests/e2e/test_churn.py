@@ -131,7 +131,7 @@ async def test_rolling_restarts_cuts_and_garbled_frames_lose_no_update_and_leave
     path = tmp_path / "gateway.yaml"
     async with MockControlPlane() as plane, FaultyLine(plane.address, rng) as line, aiohttp.ClientSession() as http:
         path.write_text(yaml.safe_dump(config(line.address, admin, ports, tmp_path / "cache")), encoding="utf-8")
-        gateway = Process.module(tmp_path / "gateway.log", "arion_tds", "serve", "-c", str(path))
+        gateway = Process.module(tmp_path / "gateway.log", "arion_tds", "serve", "-c", str(path), "--workers", "1")
 
         async def agree() -> None:
             for scope, port in zip(SCOPES, ports, strict=True):

@@ -35,7 +35,7 @@ def keep(demo: Demo) -> None:
 
 
 def start(demo: Demo) -> None:
-    demo.start("gateway", "arion_tds", "serve", "-c", str(demo.folder / "gateway.yaml"))
+    demo.start("gateway", "arion_tds", "serve", "-c", str(demo.folder / "gateway.yaml"), "--workers", "1")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

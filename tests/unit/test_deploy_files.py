@@ -15,7 +15,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from arion_tds.admin import http
 from arion_tds.cli import main
-from arion_tds.config import judging, values
+from arion_tds.config import judging, sharing
 from arion_tds.metrics import Metrics
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -56,8 +56,8 @@ def is_a_command(arguments: list[str]) -> bool:
 def test_the_config_is_good_and_its_ports_are_the_containers() -> None:
     file = config().file
     ports = {one["name"]: one["containerPort"] for one in container()["ports"]}
-    assert values.split_address(file.admin.address)[1] == ports["admin"]
-    assert [values.split_address(one.address)[1] for one in file.listeners] == [ports["mcp"]]
+    assert sharing.split_address(file.admin.address)[1] == ports["admin"]
+    assert [sharing.split_address(one.address)[1] for one in file.listeners] == [ports["mcp"]]
     (service,) = of("Service")["spec"]["ports"]
     assert service["targetPort"] in ports
 

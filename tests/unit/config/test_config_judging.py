@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arion_tds.config import judging, values
+from arion_tds.config import judging, sharing, values
 from arion_tds.errors import ConfigError
 from arion_tds.model.names import Naming
 
@@ -103,10 +103,10 @@ def test_durations(text: object, seconds: float) -> None:
 
 
 def test_addresses_may_be_ipv6() -> None:
-    assert values.split_address("[::1]:8080") == ("::1", 8080)
-    assert values.is_loopback("::1")
-    assert values.is_loopback("localhost")
-    assert not values.is_loopback("0.0.0.0")
+    assert sharing.split_address("[::1]:8080") == ("::1", 8080)
+    assert sharing.is_loopback("::1")
+    assert sharing.is_loopback("localhost")
+    assert not sharing.is_loopback("0.0.0.0")
 
 
 def test_a_file_that_is_not_there_or_not_yaml_is_one_sentence(tmp_path: pathlib.Path) -> None:
