@@ -1,4 +1,4 @@
-"""A REST echo service on raw asyncio, never the bottleneck of a benchmark: `python -m benchmarks.echo PORT`.
+"""A REST echo service on bare sockets, never the bottleneck of a benchmark: `python -m benchmarks.echo PORT`.
 
 Answers every request with its own body as JSON (or `{}`), with keep-alive.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+
+import uvloop
 
 
 class Echo(asyncio.Protocol):
@@ -40,4 +42,4 @@ async def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    uvloop.run(main(int(sys.argv[1])))

@@ -1,6 +1,7 @@
-"""A cheap MCP server for benchmarks: `python -m benchmarks.mcp_server PORT TOOLS`. Of 2026-07-28, with JSON answers.
+"""A cheap MCP server for benchmarks: `python -m benchmarks.mcp_server PORT TOOLS [PAGE]`.
 
-It writes HTTP by hand, so that it takes little of the machine from the gateway that is measured. SIGUSR1 makes it slow
+Of 2026-07-28 and, for gateways that know no more, of the handshake revisions; JSON answers, PAGE tools (250) a page. It
+writes HTTP by hand, so that it takes little of the machine from the gateway that is measured. SIGUSR1 makes it slow
 (every answer half a second late), SIGUSR2 quick again.
 """
 
@@ -12,7 +13,13 @@ import signal
 import sys
 from typing import Any
 
+import msgspec
+import uvloop
+
+from benchmarks import chunked
+
 PAGE = 250
+MODERN = b"mcp-protocol-version: 2026-07-28"
 SLOW = 0.5
 META = {"io.modelcontextprotocol/serverInfo": {"name": "bench", "version": "1"}}
 
@@ -21,32 +28,46 @@ class Server(asyncio.Protocol):
     """One connection: requests with a Content-Length, one after the other."""
 
     tools: list[dict[str, Any]]
+    page = PAGE
     delay = 0.0
     transport: asyncio.Transport
 
     def __init__(self) -> None:
         self._buffer = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvloop's is no subclass
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             head = self._buffer[:end].lower()
-            at = head.find(b"content-length:")
-            length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
-            if len(self._buffer) < end + 4 + length:
-                return
-            body, self._buffer = self._buffer[end + 4 : end + 4 + length], self._buffer[end + 4 + length :]
-            self._answer(json.loads(body))
+            if b"transfer-encoding: chunked" in head:
+                whole = chunked.body(self._buffer, end + 4)
+                if whole is None:
+                    return
+                body, done = whole
+            else:
+                at = head.find(b"content-length:")
+                done = end + 4 + (int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0)
+                if len(self._buffer) < done:
+                    return
+                body = self._buffer[end + 4 : done]
+            self._buffer = self._buffer[done:]
+            if head.startswith(b"post"):
+                self._answer(msgspec.json.decode(body), modern=MODERN in head)
+            else:  # no stream of its own, and no session to end
+                self._write(b"405 Method Not Allowed" if head.startswith(b"get") else b"200 OK", None)
 
-    def _answer(self, asked: dict[str, Any]) -> None:
-        found = self._result(asked["method"], asked["params"])
+    def _answer(self, asked: dict[str, Any], *, modern: bool) -> None:
+        if "id" not in asked:
+            self._write(b"202 Accepted", None)
+            return
+        found = self._result(asked["method"], asked.get("params") or {})
         if found is None:
             error = {"code": -32601, "message": "Method not found"}
-            self._write(b"404 Not Found", {"jsonrpc": "2.0", "id": asked["id"], "error": error})
+            status = b"404 Not Found" if modern else b"200 OK"
+            self._write(status, {"jsonrpc": "2.0", "id": asked["id"], "error": error})
         else:
             self._write(b"200 OK", {"jsonrpc": "2.0", "id": asked["id"], "result": found})
 
@@ -56,17 +77,20 @@ class Server(asyncio.Protocol):
             text = json.dumps(params.get("arguments"))
             return {**done, "content": [{"type": "text", "text": text}]}
         if method == "tools/list":
-            at = int(params.get("cursor", 0))
-            more = {"nextCursor": str(at + PAGE)} if at + PAGE < len(self.tools) else {}
-            return {**done, "ttlMs": 0, "cacheScope": "public", "tools": self.tools[at : at + PAGE], **more}
+            at = int(params.get("cursor") or 0)
+            more = {"nextCursor": str(at + self.page)} if at + self.page < len(self.tools) else {}
+            return {**done, "ttlMs": 0, "cacheScope": "public", "tools": self.tools[at : at + self.page], **more}
         if method == "server/discover":
             capabilities = {"tools": {"listChanged": False}}
             supported = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities}
             return {**done, **supported, "ttlMs": 0, "cacheScope": "public"}
-        return None
+        if method == "initialize":
+            agreed = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {"listChanged": False}}}
+            return {**agreed, "serverInfo": {"name": "bench", "version": "1"}}
+        return {} if method == "ping" else None
 
-    def _write(self, status: bytes, message: dict[str, Any]) -> None:
-        body = json.dumps(message, separators=(",", ":")).encode()
+    def _write(self, status: bytes, message: dict[str, Any] | None) -> None:
+        body = b"" if message is None else msgspec.json.encode(message)
         whole = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
         whole %= (status, len(body), body)
         if self.delay:
@@ -108,7 +132,8 @@ async def listening(port: int, seconds: float = 30) -> None:
                 return
 
 
-async def main(port: int, count: int) -> None:
+async def main(port: int, count: int, page: int) -> None:
+    Server.page = page
     Server.tools = [tool(number) for number in range(count)]
     loop = asyncio.get_running_loop()
     for number, delay in ((signal.SIGUSR1, SLOW), (signal.SIGUSR2, 0.0)):
@@ -118,4 +143,4 @@ async def main(port: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))
+    uvloop.run(main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else PAGE))
