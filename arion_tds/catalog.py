@@ -115,11 +115,12 @@ class Catalog:
 
 
 def _puts(held: Snapshot, delivered: Callable[[Kind, str], bool]) -> Iterator[Change]:
-    for name, space in held.namespaces.items():
+    for name, space in sorted(held.namespaces.items()):  # the same one gives way in every process
         tools = tuple(space.tools.values())
         match space.definition:
             case None:
-                yield from (PutTool(tool) for tool in tools if delivered(Kind.TOOL, tool.qualified))
+                own = (tool for _, tool in sorted(space.tools.items()) if delivered(Kind.TOOL, tool.qualified))
+                yield from map(PutTool, own)
             case OpenApiSource() as source:
                 if delivered(Kind.SOURCE, name):
                     yield PutSource(source, tools)

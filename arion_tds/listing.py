@@ -8,12 +8,13 @@ A permission set is a number: bit n is set when the caller may not use what guar
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
-from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping
 from typing import Final
 
 from arion_tds.model.rbac import Rbac
+from arion_tds.registry.index import Draft, Index
+from arion_tds.registry.order import Names
 
 MAX_GUARDS: Final = 1024
 """Different policies up to which lists are kept; with more every page is filtered as it is asked for."""
@@ -24,7 +25,7 @@ _MAX_LISTS: Final = 64
 _FEW: Final = 16
 """Names up to which a list is mended rather than made anew."""
 
-Groups = Mapping[Rbac, Mapping[str, None]]
+Groups = Mapping[Rbac, Index[None]]
 """The published names under each policy."""
 
 
@@ -52,6 +53,7 @@ class ListChange:
 
 
 NO_CHANGE: Final = ListChange()
+_NOBODY: Final[Index[None]] = Index()
 
 
 class Lists:
@@ -59,16 +61,16 @@ class Lists:
 
     __slots__ = ("_base", "_groups", "_made", "_mend", "guards", "order")
 
-    def __init__(self, order: Sequence[str], groups: Groups, guards: tuple[Rbac, ...] | None) -> None:
+    def __init__(self, order: Names, groups: Groups, guards: tuple[Rbac, ...] | None) -> None:
         """Made by `EMPTY` and `replace`. `order`: every listed name, sorted. `groups` may hold unlisted names too."""
         self.order = order
         self.guards = guards
         self._groups = groups
-        self._made: dict[int, Sequence[str]] = {}
-        self._base: Mapping[int, Sequence[str]] = {}
+        self._made: dict[int, Names] = {}
+        self._base: Mapping[int, Names] = {}
         self._mend: tuple[KeysView[str], Mapping[str, Rbac | None]] | None = None
 
-    def of(self, denied: int) -> Sequence[str]:
+    def of(self, denied: int) -> Names:
         """The names that callers see who are denied these guards, sorted."""
         if not denied:
             return self.order
@@ -79,7 +81,7 @@ class Lists:
             found = self._made[denied] = self._make(denied)
         return found
 
-    def _make(self, denied: int) -> Sequence[str]:
+    def _make(self, denied: int) -> Names:
         guards = self.guards or ()
         refused = {rbac for position, rbac in enumerate(guards) if denied >> position & 1}
         base = self._base.get(denied)
@@ -90,11 +92,11 @@ class Lists:
         hidden: set[str] = set()
         for rbac in refused:
             hidden.update(self._groups[rbac])
-        return [name for name in self.order if name not in hidden]
+        return Names(name for name in self.order if name not in hidden)
 
     def replace(
         self,
-        order: Sequence[str],
+        order: Names,
         left: Iterable[tuple[Rbac, str]],
         joined: Iterable[tuple[Rbac, str]],
         unlisted: KeysView[str],
@@ -102,16 +104,18 @@ class Lists:
     ) -> Lists:
         """Lists of the next View: names that left or joined a policy; and what left and joined the list itself."""
         groups = dict(self._groups)
-        fresh: dict[Rbac, dict[str, None]] = {}
+        fresh: dict[Rbac, Draft[None]] = {}
         for rbac, name in left:
-            _mine(groups, fresh, rbac).pop(name, None)
+            names = self._mine(fresh, rbac)
+            if name in names:
+                names.drop(name)
         for rbac, name in joined:
-            _mine(groups, fresh, rbac)[name] = None
+            self._mine(fresh, rbac).put(name, None)
         for rbac, names in fresh.items():
             if names:
-                groups[rbac] = names
+                groups[rbac] = names.finish()
             else:
-                del groups[rbac]
+                groups.pop(rbac, None)
         guards = self.guards
         if any((rbac in self._groups) != (rbac in groups) for rbac in fresh):
             guards = tuple(groups) if len(groups) <= MAX_GUARDS else None
@@ -123,39 +127,19 @@ class Lists:
                 new._base, new._mend = self._made, (unlisted, listed)
         return new
 
-
-def _mine(groups: dict[Rbac, Mapping[str, None]], fresh: dict[Rbac, dict[str, None]], rbac: Rbac) -> dict[str, None]:
-    """The names under the policy, in a dict that may be altered."""
-    found = fresh.get(rbac)
-    if found is None:
-        found = fresh[rbac] = dict(groups.get(rbac, {}))
-        groups[rbac] = found
-    return found
+    def _mine(self, fresh: dict[Rbac, Draft[None]], rbac: Rbac) -> Draft[None]:
+        """The names under the policy, to be altered."""
+        found = fresh.get(rbac)
+        if found is None:
+            found = fresh[rbac] = Draft(self._groups.get(rbac, _NOBODY))
+        return found
 
 
-EMPTY: Final = Lists([], {}, ())
+EMPTY: Final = Lists(Names(), {}, ())
 
 
-def reorder(order: Sequence[str], unlisted: KeysView[str], listed: KeysView[str]) -> Sequence[str]:
-    """The sorted names without `unlisted`, with `listed`."""
-    if unlisted == listed and all(_holds(order, name) for name in listed):
+def reorder(order: Names, unlisted: KeysView[str], listed: KeysView[str]) -> Names:
+    """The names without `unlisted`, with `listed`."""
+    if unlisted == listed and all(name in order for name in listed):
         return order
-    new = list(order)
-    if len(unlisted) + len(listed) <= _FEW:
-        for name in unlisted:
-            at = bisect.bisect_left(new, name)
-            if at < len(new) and new[at] == name:
-                del new[at]
-        for name in listed:
-            bisect.insort(new, name)
-        return new
-    if unlisted:
-        new = [name for name in new if name not in unlisted]
-    new.extend(listed)
-    new.sort()
-    return new
-
-
-def _holds(order: Sequence[str], name: str) -> bool:
-    at = bisect.bisect_left(order, name)
-    return at < len(order) and order[at] == name
+    return order.replace(unlisted, listed)

@@ -32,10 +32,11 @@ from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
 from arion_tds.registry import ownership
 from arion_tds.registry.diff import Diff, diff
-from arion_tds.registry.index import Draft
+from arion_tds.registry.index import Draft, Index
 from arion_tds.registry.snapshot import Namespace, Owner, Snapshot, find
 
 ACCEPTED: Final = Verdict()
+_NO_TOOLS: Final[Index[Tool]] = Index()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ class _Work:
     def __init__(self, snapshot: Snapshot, rules: Rules) -> None:
         self._snapshot = snapshot
         self._rules = rules
-        self._namespaces = dict(snapshot.namespaces)
+        self._namespaces = Draft(snapshot.namespaces)
         self._index = Draft(snapshot.published)
-        self._own: dict[str, dict[str, Tool]] = {}
+        self._own: dict[str, Draft[Tool]] = {}
         self._before: dict[str, Tool | None] = {}
         self._after: dict[str, Tool | None] = {}
         self._toolkits: dict[str, Toolkit] | None = None
@@ -125,7 +126,9 @@ class _Work:
         pairs = ((before, after[qualified]) for qualified, before in self._before.items())
         toolkits = old.toolkits if self._toolkits is None or self._toolkits == old.toolkits else self._toolkits
         changed = diff(pairs, toolkits_changed=toolkits is not old.toolkits)
-        return Outcome(Snapshot(self._namespaces, toolkits, self._index.finish()), verdicts, changed)
+        for name, tools in self._own.items():
+            self._namespaces.put(name, Namespace(Owner.TOOLS, tools.finish()))
+        return Outcome(Snapshot(self._namespaces.finish(), toolkits, self._index.finish()), verdicts, changed)
 
     def _put_tool(self, tool: Tool) -> Verdict:
         qualified = tool.qualified
@@ -149,7 +152,7 @@ class _Work:
         if old is not None and moves:
             self._drop(old)
         self._note(qualified, old, tool)
-        self._tools(tool.namespace)[tool.name] = tool
+        self._tools(tool.namespace).put(tool.name, tool)
         self._index.put(published, tool)
         return ACCEPTED
 
@@ -171,8 +174,7 @@ class _Work:
                 continue
             self._note(tool.qualified, before, tool)
             self._index.put(names.published(self._rules.naming, namespace, name), tool)
-        self._own[namespace] = new
-        self._namespaces[namespace] = Namespace(owner, new, definition)
+        self._namespaces.put(namespace, Namespace(owner, new, definition))
         return ACCEPTED
 
     def _clash(self, namespace: str, tools: Sequence[Tool]) -> str | None:
@@ -216,17 +218,16 @@ class _Work:
             return _warning(f"{kind} {namespace!r} is not here: {refused}, nothing to remove")
         for tool in held.tools.values():
             self._forget(tool)
-        del self._namespaces[namespace]
-        self._own.pop(namespace, None)
+        self._namespaces.drop(namespace)
         return ACCEPTED
 
     def _drop(self, tool: Tool) -> None:
         """Delete a tool of a namespace that tools own, and the namespace with its last tool."""
         self._forget(tool)
         tools = self._tools(tool.namespace)
-        del tools[tool.name]
+        tools.drop(tool.name)
         if not tools:
-            del self._namespaces[tool.namespace]
+            self._namespaces.drop(tool.namespace)
             del self._own[tool.namespace]
 
     def _forget(self, tool: Tool) -> None:
@@ -240,13 +241,15 @@ class _Work:
             after = self._before[qualified]
         self._after[qualified] = after
 
-    def _tools(self, namespace: str) -> dict[str, Tool]:
-        """The tools of a namespace that tools own, as this batch's own dict; a new namespace when there is none."""
+    def _tools(self, namespace: str) -> Draft[Tool]:
+        """The tools of a namespace that tools own, as this batch's own; a new namespace when there is none."""
         own = self._own.get(namespace)
         if own is None:
             held = self._namespaces.get(namespace)
-            own = self._own[namespace] = {} if held is None else dict(held.tools)
-            self._namespaces[namespace] = Namespace(Owner.TOOLS, own)
+            tools = _NO_TOOLS if held is None else held.tools
+            assert isinstance(tools, Index)  # noqa: S101 - what tools own, this class has made
+            own = self._own[namespace] = Draft(tools)
+            self._namespaces.put(namespace, Namespace(Owner.TOOLS, own))
         return own
 
     def _own_toolkits(self) -> dict[str, Toolkit]:

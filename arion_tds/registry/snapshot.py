@@ -25,7 +25,7 @@ class Owner(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Namespace:
-    """`tools` by local name. `definition` is what a source or server owner was put as; None where tools own."""
+    """`tools` by local name (an Index where tools own). `definition` is what a source or server was put as."""
 
     owner: Owner
     tools: Mapping[str, Tool]
@@ -36,7 +36,7 @@ class Namespace:
 class Snapshot:
     """`published` finds a tool by the name that clients see. A qualified name is held at most once."""
 
-    namespaces: Mapping[str, Namespace]
+    namespaces: Index[Namespace]
     toolkits: Mapping[str, Toolkit]
     published: Index[Tool]
 
@@ -63,5 +63,5 @@ def find(namespaces: Mapping[str, Namespace], qualified: str) -> Tool | None:
     return None
 
 
-EMPTY: Final = Snapshot(MappingProxyType({}), MappingProxyType({}), Index())
+EMPTY: Final = Snapshot(Index(), MappingProxyType({}), Index())
 """A scope that holds nothing."""
