@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast hostile churn demo conformance conformance-upstream upstreams-e2e proto docs search-eval bench clean
+.PHONY: check test fast hostile churn demo conformance conformance-upstream upstreams-e2e proto docs search-eval bench bench-peers clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,7 +39,7 @@ conformance: $(READY)
 
 # The suite behind the gateway: all fixture tools in one MCP server, and the gateway as the suite's client.
 conformance-upstream: $(READY)
-	suite=$$($(BIN)/python scripts/node_packages.py conformance) && $(BIN)/python -m conformance.upstream "$$suite"
+	suite=$$($(BIN)/python scripts/node_packages.py conformance) && $(BIN)/python -m conformance.upstream "$$suite" $(WRITE)
 
 # Servers that other people wrote, with those on Python, whose environments take a minute to install.
 upstreams-e2e: $(READY)
@@ -54,6 +54,10 @@ search-eval: $(READY)
 # Every benchmark: about five minutes. WRITE=1 puts the table into docs/benchmarks.md, QUICK=1 only shows that each works.
 bench: $(READY)
 	$(BIN)/python -m benchmarks.all $(if $(QUICK),--quick) $(if $(WRITE),--write)
+
+# Ours and three other gateways, installed on first use, in front of the same services: about ten minutes.
+bench-peers: $(READY)
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m benchmarks.peers $(if $(QUICK),--quick) $(if $(WRITE),--write)
 
 docs: $(READY)
 	$(BIN)/python scripts/gen_docs.py

@@ -1,7 +1,7 @@
 """What a run of the conformance suite means: results against the failures that are expected. Pure.
 
 In: the suite's check results, and the expectations of expected-failures-*.yml. Out: faults as sentences, and a table.
-Called by run.
+Called by run and upstream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-BEGIN = "<!-- table: written by `make conformance` -->"
+BEGIN = "<!-- table: written by the run -->"
 END = "<!-- end of table -->"
 
 

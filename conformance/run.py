@@ -63,20 +63,20 @@ def main() -> int:
     print(made)
     for revision, (results, _) in runs.items():
         print(f"{revision}: {judge.totals(results)}")
-    faults += check_page(made, write=options.write)
+    faults += check_page(PAGE, made, write=options.write)
     for fault in faults:
         print(f"NOT AS EXPECTED: {fault}", file=sys.stderr)
     return 1 if faults else 0
 
 
-def check_page(made: str, *, write: bool) -> list[str]:
+def check_page(path: pathlib.Path, made: str, *, write: bool) -> list[str]:
     """Write the table into the page, or say that it differs."""
-    page = PAGE.read_text("utf-8")
+    page = path.read_text("utf-8")
     wanted = judge.with_table(page, made)
     if write:
-        PAGE.write_text(wanted, encoding="utf-8")
+        path.write_text(wanted, encoding="utf-8")
     elif page != wanted:
-        return ["docs/conformance.md shows other results: `make conformance WRITE=--write` updates it"]
+        return [f"{path.relative_to(ROOT)} shows other results: the same command with WRITE=--write updates it"]
     return []
 
 

@@ -28,6 +28,7 @@ from conformance import judge, run
 
 SERVER = ("2026-07-28 server", "handshake server")
 CLIENT = "as a client, {}"
+PAGE = run.ROOT / "docs" / "upstreams.md"
 NOT_OURS = ("auth/", "sep-2640-")
 """Scenarios of OAuth clients and of the skills extension: the gateway is neither."""
 
@@ -38,6 +39,7 @@ def main() -> int:
     """Run both halves, compare, print."""
     parser = argparse.ArgumentParser(description="The conformance suite behind the gateway")
     parser.add_argument("bin", type=pathlib.Path, help="folder with the commands `node` and `conformance`")
+    parser.add_argument("--write", action="store_true", help="put the table of the second half into docs/upstreams.md")
     options = parser.parse_args()
     runs: dict[str, tuple[dict[str, judge.Outcome], dict[str, judge.Expected]]] = {}
     faults: list[str] = []
@@ -56,6 +58,7 @@ def main() -> int:
                 for revision in run.REVISIONS[:1] if handshake else run.REVISIONS:
                     results = run.suite(options.bin, url, revision, scratch / column / revision)
                     note(f"{revision}, {column}", results, revision, run.scenarios(options.bin, revision))
+        served = set(runs)
         for revision in run.REVISIONS:
             wanted = client_scenarios(options.bin, revision)
             results = {name: client(options.bin, name, revision, scratch) for name in wanted}
@@ -63,6 +66,8 @@ def main() -> int:
     print(judge.table(runs))
     for column, (results, _) in runs.items():
         print(f"{column}: {judge.totals(results)}")
+    as_client = {column: found for column, found in runs.items() if column not in served}
+    faults += run.check_page(PAGE, judge.table(as_client), write=options.write)
     for fault in faults:
         print(f"NOT AS EXPECTED: {fault}", file=sys.stderr)
     return 1 if faults else 0

@@ -7,6 +7,7 @@ What is installed and unchanged is left as it is.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import pathlib
 import shutil
@@ -40,6 +41,13 @@ def installed(folder: pathlib.Path) -> pathlib.Path | None:
     wanted = b"".join((folder / name).read_bytes() for name in NAMES)
     digest = hashlib.sha256(wanted).hexdigest()
     place = CACHE / folder.resolve().relative_to(ROOT).as_posix().replace("/", "-")
+    CACHE.mkdir(exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run side by side want the same packages
+        return _installed(npm, folder, place, digest)
+
+
+def _installed(npm: str, folder: pathlib.Path, place: pathlib.Path, digest: str) -> pathlib.Path | None:
     bin_folder = place / "node_modules" / ".bin"
     stamp = place / "installed"
     if stamp.is_file() and stamp.read_text() == digest:

@@ -35,12 +35,19 @@ async def served(gateway: Start, control_plane: MockControlPlane) -> AsyncIterat
 @pytest.fixture(scope="session")
 def node() -> Path:
     """The folder with the commands of tests/e2e/node, Node itself among them; skips when npm cannot install them."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "node_packages.py"), str(ROOT / "tests" / "e2e" / "node")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return installed("tests/e2e/node")
+
+
+@pytest.fixture(scope="session")
+def suite() -> Path:
+    """The folder with the commands of the official conformance suite; skips as above."""
+    return installed("conformance")
+
+
+def installed(folder: str) -> Path:
+    """Where npm put the commands of the folder's package.json."""
+    script = str(ROOT / "scripts" / "node_packages.py")
+    done = subprocess.run([sys.executable, script, str(ROOT / folder)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        pytest.skip(f"the Node clients cannot be installed: {done.stderr.strip()[-500:]}")
+        pytest.skip(f"{folder} cannot be installed: {done.stderr.strip()[-500:]}")
     return Path(done.stdout.strip())
