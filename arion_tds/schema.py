@@ -19,6 +19,9 @@ import msgspec
 MAX_COMPILED: Final = 4096
 """Validators kept compiled, over all scopes; the least recently used goes first."""
 
+_SHORT: Final = 64
+"""Bytes of a text that is not worth reading out of another: constants, which many tools share, among them."""
+
 _SHALLOW: Final = 128  # fewer objects and lists than this cannot nest to the library's limit of 255
 
 _encode = msgspec.json.Encoder().encode
@@ -34,20 +37,38 @@ class Schema:
     """One JSON Schema: its compact text, and a validator that compiles itself when first needed.
 
     Equal when the texts are equal. Pickles as its text, so it crosses process borders cheaply.
+
+    Most of a catalog is the texts of its schemas, and each is in the definition that clients are shown, too: once there
+    is one (`read_from`), the text is read out of it.
     """
 
-    __slots__ = ("text",)
-    _compiled: ClassVar[OrderedDict[bytes, jsonschema_rs.Validator]] = OrderedDict()
+    __slots__ = ("_after", "_before", "_hash", "_whole")
+    _compiled: ClassVar[OrderedDict[Schema, jsonschema_rs.Validator]] = OrderedDict()
 
     def __init__(self, text: bytes) -> None:
         """`text`: compact JSON of a schema that `problem` found nothing wrong with."""
-        self.text = text
+        self._whole = text
+        self._before = self._after = 0  # bytes of `_whole` that are not the text
+        self._hash: int | None = None
+
+    @property
+    def text(self) -> bytes:
+        """Compact JSON."""
+        return self._whole[self._before : len(self._whole) - self._after]
+
+    def read_from(self, whole: bytes, start: int) -> None:
+        """Keep `whole`, which holds the text at `start`, instead of a copy of the text. In the loop's thread only."""
+        size = len(self._whole) - self._before - self._after
+        if size >= _SHORT:
+            self._whole, self._before, self._after = whole, start, len(whole) - start - size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and other.text == self.text
+        return self is other or (isinstance(other, Schema) and other.text == self.text)
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        if self._hash is None:
+            self._hash = hash(self.text)
+        return self._hash
 
     def __reduce__(self) -> tuple[type[Schema], tuple[bytes]]:
         return Schema, (self.text,)
@@ -72,12 +93,12 @@ class Schema:
 
     def _validator(self) -> jsonschema_rs.Validator:
         cache = Schema._compiled
-        found = cache.get(self.text)
+        found = cache.get(self)
         if found is not None:
-            cache.move_to_end(self.text)
+            cache.move_to_end(self)
             return found
         made = _compile(self.value())
-        cache[self.text] = made
+        cache[self] = made
         if len(cache) > MAX_COMPILED:
             cache.popitem(last=False)
         return made

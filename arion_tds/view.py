@@ -22,6 +22,7 @@ from arion_tds.model.rbac import Rbac
 from arion_tds.model.tool import Tool
 from arion_tds.model.toolkit import Toolkit
 from arion_tds.registry.index import Draft, Index
+from arion_tds.schema import Schema
 
 _encode = msgspec.json.Encoder().encode
 _OBJECT: Final = b'"type":"object"'
@@ -40,30 +41,25 @@ class Entry:
         self.tool = tool
         self.published = published
         self.tokens = -1
-        head = (
-            b'{"name":'
-            + _encode(published)
-            + b',"description":'
-            + _encode(tool.description)
-            + b',"inputSchema":'
-            + tool.input_schema.text
-        )
-        if tool.output_schema is None:
+        begin = b'{"name":' + _encode(published) + b',"description":' + _encode(tool.description) + b',"inputSchema":'
+        inputs, outputs = tool.input_schema, tool.output_schema
+        head = begin + inputs.text
+        if outputs is None:
             self.modern = self.legacy = head + tool.extra + b"}"
-            return
-        self.modern = head + b',"outputSchema":' + tool.output_schema.text + tool.extra + b"}"
-        # Before 2026-07-28 an outputSchema that is not an object makes clients refuse the whole list.
-        self.legacy = self.modern if _is_object(tool) else head + tool.extra + b"}"
+        else:
+            middle = head + b',"outputSchema":'
+            self.modern = middle + outputs.text + tool.extra + b"}"
+            # Before 2026-07-28 an outputSchema that is not an object makes clients refuse the whole list.
+            self.legacy = self.modern if _is_object(outputs) else head + tool.extra + b"}"
+            outputs.read_from(self.modern, len(middle))
+        inputs.read_from(self.modern, len(begin))
 
     def same(self, other: Entry) -> bool:
         """Whether clients of either era see the same definition."""
         return self.modern == other.modern and self.legacy == other.legacy
 
 
-def _is_object(tool: Tool) -> bool:
-    schema = tool.output_schema
-    if schema is None:
-        return False
+def _is_object(schema: Schema) -> bool:
     if schema.text.startswith(b"{" + _OBJECT):
         return True
     value = schema.value()

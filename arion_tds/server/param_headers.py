@@ -53,7 +53,8 @@ class Mirrored:
 
 def mirrored(schema: Schema) -> tuple[Mirrored, ...]:
     """The annotated properties of an input schema; empty if there are none, or if one breaks the rules."""
-    return _mirrored(schema.text) if _KEY_BYTES in schema.text else ()
+    text = schema.text
+    return _mirrored(text) if _KEY_BYTES in text else ()
 
 
 @functools.lru_cache(maxsize=1024)

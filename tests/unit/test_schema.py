@@ -58,6 +58,25 @@ def test_it_is_its_text_when_compared_and_when_it_crosses_a_process() -> None:
     assert len({made, Schema(b'{"type":"object"}')}) == 1
 
 
+def test_it_is_the_same_when_its_text_is_read_out_of_a_definition() -> None:
+    made = parsed('{"type":"object","properties":{"city":{"type":"string","description":"Where it rains"}}}')
+    text, twin = made.text, Schema(made.text)
+    assert not made.matches({"city": 1})
+    for begin, end in ((b'{"inputSchema":', b"}"), (b'{"name":"a.b","inputSchema":', b',"title":"B"}')):
+        made.read_from(begin + text + end, len(begin))
+        assert made.text == text
+        assert made == twin
+        assert hash(made) == hash(twin)
+        assert pickle.loads(pickle.dumps(made)) == twin
+        assert made.matches({"city": "Lima"})
+
+
+def test_a_constant_is_not_bound_to_one_of_the_tools_that_share_it() -> None:
+    made = Schema(b'{"type":"object"}')
+    made.read_from(b"not where it is", 3)
+    assert made.text == b'{"type":"object"}'
+
+
 def test_compiled_validators_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "MAX_COMPILED", 3)
     Schema._compiled.clear()

@@ -1,5 +1,6 @@
 """The View: what is listed, in which order, and what counts as a change of the list."""
 
+import dataclasses
 import json
 
 from hypothesis import given
@@ -50,6 +51,23 @@ def test_a_tool_is_found_by_either_spelling() -> None:
     view = served(tool("weather.get"), naming=Naming.PORTABLE)
     assert view.find("weather__get") is view.find("weather.get") is not None
     assert view.find("get") is None
+
+
+def test_a_tool_keeps_its_schemas_under_every_name_it_is_published_by() -> None:
+    inputs = b'{"type":"object","properties":{"city":{"type":"string","description":"Where it rains"}}}'
+    outputs = b'{"type":"array","items":{"type":"number","description":"Millimetres, one number for each day"}}'
+    one = dataclasses.replace(tool("a.rain"), input_schema=Schema(inputs), output_schema=Schema(outputs))
+    for naming in Naming:
+        shown = json.loads(views.entry(one, naming).modern)
+        assert (one.input_schema.text, json.dumps(shown["inputSchema"], separators=(",", ":"))) == (
+            inputs,
+            inputs.decode(),
+        )
+        assert one.output_schema is not None
+        assert (one.output_schema.text, json.dumps(shown["outputSchema"], separators=(",", ":"))) == (
+            outputs,
+            outputs.decode(),
+        )
 
 
 def test_only_eager_tools_are_listed_under_progressive_disclosure_but_all_are_found() -> None:
