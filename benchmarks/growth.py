@@ -54,7 +54,7 @@ async def scopes(sizes: tuple[int, ...]) -> dict[str, Any]:
     for count in sizes:
         async with MockControlPlane() as plane:
             settings = _settings(plane.address)
-            settings["listeners"] = [_listener(number, rig.free_port()) for number in range(count)]
+            settings["listeners"] = [_listener(number, 0) for number in range(count)]
             for number in range(count):
                 await plane.put("McpTool", f"bench{number}/main/space1.tool_1", rig.tool(1))
             async with rig.gateway(settings) as process:

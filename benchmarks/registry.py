@@ -199,4 +199,48 @@ BENCHMARKS = (
         ),
         quick=("30", "1"),
     ),
+    Benchmark(
+        "growth",
+        "one changed tool, by the size of the catalog",
+        (
+            Figure("by_tools/100/change_cpu_ms", "CPU of one change among 100 tools", "ms", 1.0),
+            Figure("by_tools/10000/change_cpu_ms", "among 10,000", "ms", 1.0),
+            Figure("by_tools/50000/change_cpu_ms", "among 50,000", "ms"),
+            Figure("by_tools/50000/tool_kb", "memory per tool", "KB"),
+        ),
+        full=("changes",),
+        quick=("changes", "--small"),
+    ),
+    Benchmark(
+        "growth",
+        "listeners with a scope each",
+        (
+            Figure("by_scopes/1000/scope_kb", "memory per scope, 1,000 of them", "KB"),
+            Figure("by_scopes/1000/change_cpu_ms", "CPU of one change in one of 1,000", "ms"),
+        ),
+        full=("scopes",),
+        quick=("scopes", "--small"),
+    ),
+    Benchmark(
+        "growth",
+        "open notification streams",
+        (
+            Figure("by_streams/5000/stream_kb", "memory per stream, 5,000 idle ones", "KB", 20),
+            Figure("by_streams/5000/change_cpu_ms", "CPU of telling 5,000 of a change", "ms"),
+            Figure("by_streams/5000/last_told_p50_ms", "push to the last of 5,000 told, median", "ms"),
+        ),
+        full=("streams",),
+        quick=("streams", "--small"),
+    ),
+    Benchmark(
+        "growth",
+        "1,000 updates a second among 10,000 tools",
+        (
+            Figure("by_updates_per_second/1000_different/update_cpu_ms", "CPU per update", "ms"),
+            Figure("by_updates_per_second/1000_different/list_changed_per_s", "list_changed to a client", "/s", 10.5),
+            Figure("by_updates_per_second/1000_same/update_cpu_ms", "CPU per update of one tool", "ms"),
+        ),
+        full=("updates",),
+        quick=("updates", "--small"),
+    ),
 )
