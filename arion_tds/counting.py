@@ -36,7 +36,8 @@ class TokenCounts:
         """Follows `published` from now on; `run` does the counting."""
         self._published = published
         self._quiet = quiet
-        self._sums: dict[str, int] = {}  # by namespace, of what is counted
+        self._sums: dict[str, int] = {}  # by namespace, of what is counted and of the estimates of the rest
+        self._total = 0
         self._waiting: dict[str, None] = {}  # published names
         self._asked = asyncio.Event()
         self._changed = asyncio.Event()
@@ -65,16 +66,16 @@ class TokenCounts:
             return tokens.count([tokens.text(entry.tool)])[0]
         return _estimate(entry)
 
+    @property
+    def total(self) -> int:
+        """Tokens of all tools, those not counted yet by estimate."""
+        self.want()
+        return self._total
+
     def by_namespace(self) -> Mapping[str, int]:
         """Tokens of the tools of each namespace, those not counted yet by estimate."""
         self.want()
-        sums = dict(self._sums)
-        tools = self._published.view.tools
-        for name in self._waiting:
-            entry = tools[name]
-            space = entry.tool.namespace
-            sums[space] = sums.get(space, 0) + _estimate(entry)
-        return sums
+        return dict(self._sums)
 
     async def run(self) -> None:
         """Count what comes, until cancelled."""
@@ -110,30 +111,32 @@ class TokenCounts:
         for entry, found in zip(chosen, counts, strict=True):
             if tools.get(entry.published) is entry:
                 del self._waiting[entry.published]
+                self._add(entry, found - _estimate(entry))
                 entry.tokens = found
-                space = entry.tool.namespace
-                self._sums[space] = self._sums.get(space, 0) + found
 
     def _published_anew(self, old: View, new: View) -> None:
         for name in new.touched:
             before = old.tools.get(name)
-            if before is not None and before.tokens >= 0:
-                self._subtract(before)
-            if name in new.tools:
+            if before is not None:
+                self._add(before, -(before.tokens if before.tokens >= 0 else _estimate(before)))
+                before.tokens = -1
+            after = new.tools.get(name)
+            if after is not None:
+                self._add(after, _estimate(after))
                 self._waiting[name] = None
             else:
                 self._waiting.pop(name, None)
         if self._waiting:
             self._changed.set()
 
-    def _subtract(self, entry: Entry) -> None:
+    def _add(self, entry: Entry, tokens: int) -> None:
         space = entry.tool.namespace
-        left = self._sums[space] - entry.tokens
-        entry.tokens = -1
+        self._total += tokens
+        left = self._sums.get(space, 0) + tokens
         if left:
             self._sums[space] = left
         else:
-            del self._sums[space]
+            del self._sums[space]  # each of its tools had some
 
 
 def _estimate(entry: Entry) -> int:

@@ -1,7 +1,7 @@
 """What grows with what: `python -m benchmarks.growth [changes] [scopes] [streams] [updates] [--small]`.
 
-Without a name all four, as one table. `changes`: CPU of one changed tool in catalogs of 100 to 50,000 tools (it must not
-grow with them), and memory per tool. `scopes`: memory and CPU of 1 to 1,000 listeners with a scope each. `streams`:
+Without a name all four, as one table. `changes`: CPU of one changed tool in catalogs of 100 to 50,000 tools (it must
+not grow with them), and memory per tool. `scopes`: memory and CPU of 1 to 1,000 listeners with a scope each. `streams`:
 memory of 1 to 5,000 idle notification streams (of the gateway's process: the kernel's buffers are not in it), and CPU
 and time until the last has heard of a change. `updates`: 1 to 1,000 updates a second, of one tool and of many: CPU of
 each, how often a client hears of it, and whether the newest state is what stands at the end.
@@ -125,12 +125,12 @@ async def updates(rates: tuple[int, ...], count: int) -> dict[str, Any]:
             async with holding.streams(address, 1) as held:
                 for rate in rates:
                     for name, width in (("same", 1), ("different", count)):
-                        found[f"{rate}_{name}"] = await _storm(plane, process, held, address, rate, width)
+                        found[f"{rate}_{name}"] = await _storm(plane, process, held, rate, width)
     return found
 
 
 async def _storm(
-    plane: MockControlPlane, process: rig.Process, held: holding.Held, address: str, rate: int, width: int
+    plane: MockControlPlane, process: rig.Process, held: holding.Held, rate: int, width: int
 ) -> dict[str, Any]:
     """`rate` updates a second for a while, of `width` tools in turn."""
     total = rate * SECONDS
@@ -153,7 +153,7 @@ async def _storm(
             heard, last = heard + 1, told["last"]
     except TimeoutError:
         pass
-    client = await rig.Client.connect(address)
+    client = await rig.Client.connect(held.address)
     query = json.dumps({"query": name.rpartition("/")[2], "limit": 1}).encode()
     _, _, body = await client.post("/mcp/search", query)
     client.close()

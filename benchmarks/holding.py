@@ -93,8 +93,9 @@ def say(**what: object) -> None:
 class Held:
     """The streams, as seen from the process that started theirs."""
 
-    def __init__(self, child: asyncio.subprocess.Process) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, address: str) -> None:
         self._child = child
+        self.address = address
         self.process = rig.Process(child)
 
     async def next(self, what: str, seconds: float = 60) -> dict[str, float]:
@@ -117,7 +118,7 @@ async def streams(address: str, count: int) -> AsyncIterator[Held]:
         cwd=rig.ROOT,
         stdout=asyncio.subprocess.PIPE,
     )
-    held = Held(child)
+    held = Held(child, address)
     try:
         await held.next("open")
         yield held

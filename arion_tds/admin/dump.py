@@ -23,8 +23,8 @@ from arion_tds.xds.stream import AdsStatus
 _BACKENDS: Final[dict[type, str]] = {RestBackend: "rest", OperationBackend: "openapi", McpBackend: "mcp"}
 
 
-def scope(catalog: Catalog, costs: Mapping[str, int]) -> dict[str, object]:
-    """A scope without its namespaces. `costs`: tokens by namespace."""
+def scope(catalog: Catalog) -> dict[str, object]:
+    """A scope without its namespaces."""
     counts = catalog.tokens
     return {
         "scope": catalog.scope,
@@ -33,7 +33,7 @@ def scope(catalog: Catalog, costs: Mapping[str, int]) -> dict[str, object]:
         "tool_names": catalog.naming.value,
         "revision": catalog.published.view.revision,
         "tools": len(catalog.published.view.tools),
-        "tokens": {"total": sum(costs.values()), "exact": counts.exact and not counts.pending},
+        "tokens": {"total": counts.total, "exact": counts.exact and not counts.pending},
         "toolkits": sorted(catalog.snapshot.toolkits),
     }
 

@@ -8,9 +8,10 @@ of 10,000 tools does not hold up a call.
 from __future__ import annotations
 
 import asyncio
+import bisect
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import arion_tds
@@ -27,7 +28,7 @@ from arion_tds.metrics import Metrics
 from arion_tds.pace import Pace
 from arion_tds.problems import Problems
 from arion_tds.search.query import search
-from arion_tds.view import Entry
+from arion_tds.view import Entry, View
 from arion_tds.xds.stream import AdsClient
 
 MAX_PAGE: Final = 500
@@ -151,7 +152,7 @@ class Panel:
             for name, held in sorted(catalog.snapshot.namespaces.items()):
                 namespaces[name] = shown(held, costs.get(name, 0))
                 await pace.breathe()
-            scopes.append({**dump.scope(catalog, costs), "namespaces": namespaces})
+            scopes.append({**dump.scope(catalog), "namespaces": namespaces})
         trying = parts.freshness.trying().items()
         return {
             "version": arion_tds.__version__,
@@ -236,12 +237,12 @@ class Panel:
             hits = search(
                 catalog.index, query, namespaces=within, limit=limit, offset=0, visible=view.qualified.__contains__
             )
-            found: Iterable[Entry] = [view.qualified[name] for name, _ in hits.items]
-            return {"scope": catalog.scope, "total": hits.total, "tools": [dump.tool(catalog, one) for one in found]}
-        names = sorted(name for name, one in view.tools.items() if namespace is None or one.tool.namespace == namespace)
-        page = list(itertools.islice((name for name in names if name > after), limit + 1))
-        shown = [dump.tool(catalog, view.tools[name]) for name in page[:limit]]
-        answer: dict[str, Any] = {"scope": catalog.scope, "total": len(names), "tools": shown}
+            found = [view.qualified[name] for name, _ in hits.items]
+            return {"scope": catalog.scope, "total": hits.total, "tools": await _shown(catalog, found)}
+        # Beside the loop: where not all that is held is listed, there is no order to read it from.
+        total, page = await asyncio.to_thread(_page, view, namespace, after, limit)
+        shown = await _shown(catalog, [view.tools[name] for name in page[:limit]])
+        answer: dict[str, Any] = {"scope": catalog.scope, "total": total, "tools": shown}
         if len(page) > limit:
             answer["next"] = page[limit - 1]
         return answer
@@ -264,3 +265,20 @@ class Panel:
         """The scope's; without one, the first."""
         catalogs = self._parts.catalogs
         return next((one for one in catalogs if scope in {None, one.scope}), None)
+
+
+def _page(view: View, namespace: str | None, after: str, limit: int) -> tuple[int, list[str]]:
+    """How many names there are in all, and those after that one in their order, one more than the limit."""
+    if namespace is None and len(view.order) == len(view.tools):
+        at = bisect.bisect_right(view.order, after)
+        return len(view.order), view.order[at : at + limit + 1]
+    names = [name for name, one in view.tools.items() if namespace is None or one.tool.namespace == namespace]
+    return len(names), heapq.nsmallest(limit + 1, (name for name in names if name > after))
+
+
+async def _shown(catalog: Catalog, entries: Sequence[Entry]) -> list[dict[str, object]]:
+    pace, shown = Pace(), []
+    for one in entries:
+        shown.append(dump.tool(catalog, one))
+        await pace.breathe()
+    return shown

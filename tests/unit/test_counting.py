@@ -57,9 +57,11 @@ async def test_nothing_is_counted_before_somebody_asks_and_the_first_answer_is_a
         assert counts.pending == 2
         assert not counts.exact
         first = counts.by_namespace()
+        assert counts.total == sum(first.values())
         assert abs(first["a"] - exactly(one)) < 0.4 * exactly(one)
         await until_counted(counts)
         assert counts.by_namespace() == {"a": exactly(one), "b": exactly(other)}
+        assert counts.total == exactly(one, other)
         assert counts.exact == tokens.exact()
         assert counts.of(place.view.tools["a.one"]) == exactly(one)
 
@@ -76,7 +78,7 @@ async def test_sums_follow_every_change() -> None:
         await until_counted(counts)
         assert counts.by_namespace() == {"a": exactly(new, other)}
         put(place, gone=[new, other])
-        assert counts.by_namespace() == {}
+        assert (counts.by_namespace(), counts.total) == ({}, 0)
         assert counts.pending == 0
 
 
