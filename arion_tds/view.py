@@ -15,7 +15,6 @@ import msgspec
 
 from arion_tds import listing
 from arion_tds.listing import ListChange, Lists
-from arion_tds.model import names
 from arion_tds.model.caller import Caller
 from arion_tds.model.names import Naming
 from arion_tds.model.rbac import Rbac
@@ -230,7 +229,7 @@ def empty(naming: Naming) -> View:
 
 def entry(tool: Tool, naming: Naming) -> Entry:
     """The tool as a listener of that naming publishes it (the costly part of publication: JSON is made here)."""
-    return Entry(tool, names.published(naming, tool.namespace, tool.name))
+    return Entry(tool, tool.published(naming))
 
 
 class Published:

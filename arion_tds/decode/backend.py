@@ -6,6 +6,7 @@ Called by tool (both) and server (transport and URL).
 from __future__ import annotations
 
 import re
+import sys
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -27,10 +28,10 @@ _VISIBLE = re.compile(r"[\x21-\x7e]+\Z")
 
 def rest(message: pb.RestBackend, field: str, case: Case) -> RestBackend | None:
     """The backend, or None with reasons in the Case."""
-    method = case.required(f"{field}.method", message.method)
+    method = sys.intern(case.required(f"{field}.method", message.method))
     if method and method not in METHODS:
         case.refuse(f"{field}.method", f"is {method!r}: not one of {', '.join(sorted(METHODS))}")
-    cluster = case.required(f"{field}.cluster", message.cluster)
+    cluster = sys.intern(case.required(f"{field}.cluster", message.cluster))
     path = _path(message.path, f"{field}.path", case)
     query = tuple(_query(param, at, field, case) for at, param in enumerate(message.query_params))
     body = _body(message, field, case)

@@ -110,7 +110,7 @@ def _each(
 def _static_tool(message: pb.Tool, case: Case) -> Tool | None:
     case.required("namespace", message.namespace)
     case.required("name", message.name)
-    return tool(message, message.namespace, message.name, case)
+    return tool(message, message.namespace, message.name, f"{message.namespace}.{message.name}", case)
 
 
 def _scope(message: pb.McpGateway, case: Case) -> str | None:

@@ -12,6 +12,7 @@ from envoy.config.route.v3.route_components_pb2 import RetryPolicy as RetryMessa
 from google.protobuf.duration_pb2 import Duration
 
 from arion_tds.decode.case import Case
+from arion_tds.decode.sharing import shared
 from arion_tds.model.policy import HttpPolicy, RetryPolicy
 from arion_tds.pb import mcp_gateway_pb2 as pb
 
@@ -57,7 +58,7 @@ def http_policy(message: pb.HttpUpstreamPolicy, field: str, case: Case) -> HttpP
         case.refuse(f"{field}.authority", f"is {authority!r}: not a host with an optional port")
     timeout = seconds(message.timeout, f"{field}.timeout", case) if message.HasField("timeout") else None
     retry = _retry(message.retry_policy, f"{field}.retry_policy", case) if message.HasField("retry_policy") else None
-    return HttpPolicy(authority, timeout, retry)
+    return shared(HttpPolicy(authority, timeout, retry))
 
 
 def _retry(message: RetryMessage, field: str, case: Case) -> RetryPolicy:

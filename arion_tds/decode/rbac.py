@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from arion_tds.decode.case import Case
+from arion_tds.decode.sharing import shared
 from arion_tds.model.rbac import Permission, Rbac
 from arion_tds.pb import mcp_gateway_pb2 as pb
 
@@ -24,4 +25,4 @@ def rbac(message: pb.ToolRbac, field: str, case: Case) -> Rbac | None:
         case.required(f"{field}.permissions[{at}].{which}.field", matcher.field)
         case.required(f"{field}.permissions[{at}].{which}.value", matcher.value)
         found.append(Permission(matcher.field, matcher.value, header))
-    return Rbac(message.action == pb.ToolRbac.DENY, tuple(found))
+    return shared(Rbac(message.action == pb.ToolRbac.DENY, tuple(found)))

@@ -67,7 +67,7 @@ def _value(kind: Kind, name: str, payload: bytes, case: Case) -> Value | None:
         case Kind.TOOL:
             message = pb.Tool.FromString(payload)
             namespace, local = split(message, name, case)
-            return tool(message, namespace, local, case)
+            return tool(message, namespace, local, name, case)
         case Kind.SOURCE:
             delivered = pb.OpenApiToolSource.FromString(payload)
             _differs(delivered.namespace, name, case)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from arion_tds.decode import backend as backends
@@ -20,7 +22,7 @@ def split(message: pb.Tool, resource: str, case: Case) -> tuple[str, str]:
 
     Two empty strings, with the reason in the Case, when the resource name has no two halves.
     """
-    namespace, name = message.namespace, message.name
+    namespace, name = sys.intern(message.namespace), message.name
     if f"{namespace}.{name}" != resource:
         said = f"{namespace}.{name}"
         namespace, _, name = resource.partition(".")
@@ -32,8 +34,8 @@ def split(message: pb.Tool, resource: str, case: Case) -> tuple[str, str]:
     return namespace, name
 
 
-def tool(message: pb.Tool, namespace: str, name: str, case: Case) -> Tool | None:
-    """The tool of that namespace and name, or None with the reasons in the Case."""
+def tool(message: pb.Tool, namespace: str, name: str, resource: str, case: Case) -> Tool | None:
+    """The tool of that namespace and name, or None with the reasons in the Case. `resource`: both, as it was named."""
     _name(f"{namespace}.{name}", case)
     description = case.required("description", message.description)
     inputs: Schema | None = schema.ANY_OBJECT
@@ -58,6 +60,7 @@ def tool(message: pb.Tool, namespace: str, name: str, case: Case) -> Tool | None
         rbac=rule,
         embedding=embedding,
         eager=eager,
+        qualified=resource,
     )
 
 

@@ -7,6 +7,7 @@ Called by decode (validity), registry (published names collide or not) and view 
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import re
 from typing import Final
@@ -58,6 +59,12 @@ def published(naming: Naming, namespace: str, name: str) -> str:
         return f"{namespace}.{name}"
     if naming is Naming.BARE:
         return name
+    return _portable(namespace, name)
+
+
+# The registry, the View and the search index ask for the same name one after the other, and keep what they get.
+@functools.lru_cache(1024)
+def _portable(namespace: str, name: str) -> str:
     portable = _NOT_PORTABLE.sub("_", f"{namespace}__{name}")
     if len(portable) <= MAX_PORTABLE:
         return portable

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from arion_tds.model import names
 from arion_tds.model.backend import Backend
+from arion_tds.model.names import Naming
 from arion_tds.model.rbac import Rbac
 from arion_tds.schema import Schema
 
@@ -15,7 +17,8 @@ class Tool:
 
     `extra` holds further members of its MCP definition as compact JSON without the braces and with a leading comma
     (`,"title":"…","annotations":{…}`), or nothing: what an upstream or a document said is passed on untouched.
-    `embedding` is packed float32, little-endian.
+    `embedding` is packed float32, little-endian. `qualified` is `namespace.name`, the resource name: whoever has that
+    string gives it, so that it is held once.
     """
 
     namespace: str
@@ -28,8 +31,15 @@ class Tool:
     embedding: bytes | None = None
     eager: bool = False
     extra: bytes = b""
+    qualified: str = dataclasses.field(default="", compare=False, repr=False)
 
-    @property
-    def qualified(self) -> str:
-        """`namespace.name`: the resource name."""
-        return f"{self.namespace}.{self.name}"
+    def __post_init__(self) -> None:
+        qualified = names.qualified(self.namespace, self.name)
+        if self.qualified != qualified:
+            object.__setattr__(self, "qualified", qualified)
+
+    def published(self, naming: Naming) -> str:
+        """The name that clients of a listener see."""
+        if naming is Naming.QUALIFIED:
+            return self.qualified
+        return names.published(naming, self.namespace, self.name)

@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
-from arion_tds.model import names
 from arion_tds.model.change import (
     Change,
     PutServer,
@@ -143,7 +142,7 @@ class _Work:
             holder = self._namespaces[old.namespace]
             if holder.owner is not Owner.TOOLS:
                 return _refused(qualified, _taken(old, holder))
-        published = names.published(self._rules.naming, tool.namespace, tool.name)
+        published = tool.published(self._rules.naming)
         other = self._index.get(published)
         if other is not None and other.qualified != qualified:
             return _refused(qualified, _same(qualified, other, published))
@@ -173,7 +172,7 @@ class _Work:
                 new[name] = before
                 continue
             self._note(tool.qualified, before, tool)
-            self._index.put(names.published(self._rules.naming, namespace, name), tool)
+            self._index.put(tool.published(self._rules.naming), tool)
         self._namespaces.put(namespace, Namespace(owner, new, definition))
         return ACCEPTED
 
@@ -182,7 +181,7 @@ class _Work:
         mine: dict[str, str] = {}
         for tool in tools:
             qualified = tool.qualified
-            published = names.published(self._rules.naming, tool.namespace, tool.name)
+            published = tool.published(self._rules.naming)
             if published in self._rules.reserved:
                 return _own_name(qualified, published)
             twin = mine.setdefault(published, qualified)
@@ -232,7 +231,7 @@ class _Work:
 
     def _forget(self, tool: Tool) -> None:
         self._note(tool.qualified, tool, None)
-        self._index.drop(names.published(self._rules.naming, tool.namespace, tool.name))
+        self._index.drop(tool.published(self._rules.naming))
 
     def _note(self, qualified: str, before: Tool | None, after: Tool | None) -> None:
         if qualified not in self._after:

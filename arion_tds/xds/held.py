@@ -15,6 +15,8 @@ import dataclasses
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from arion_tds.model.delivery import ResourceId
+
 UNSETTLED: Final = "unsettled"
 
 
@@ -28,7 +30,10 @@ class _Race:
 
 
 class Held:
-    """Versions of one type. Owned by its session. Names are whole resource IDs; `seq` numbers responses by arrival."""
+    """Versions of one type. Owned by its session. Names are whole resource IDs; `seq` numbers responses by arrival.
+
+    What is in use is kept by the names within its scope, strings that the catalog holds anyway.
+    """
 
     __slots__ = ("_flying", "_races", "_scoped", "_since", "_versions")
 
@@ -54,10 +59,10 @@ class Held:
         self._since.pop(scope, None)
 
     def drop(self, names: Iterable[str]) -> None:
-        """These are not asked for any more, and what they held has been dropped."""
-        for versions in self._versions.values():
-            for name in names:
-                versions.pop(name, None)
+        """These, which have no scope, are not asked for any more, and what they held has been dropped."""
+        versions = self._versions[""]
+        for name in names:
+            versions.pop(name, None)
 
     def unsettle(self, scope: str) -> None:
         """The server is to say all of the scope anew: nothing of it is claimed by its version."""
@@ -74,15 +79,16 @@ class Held:
                     self._contest(name, seq)
         flying.update(dict.fromkeys(names, seq))
 
-    def settle(self, scope: str, name: str, outcome: str | None, seq: int, generation: int) -> None:
+    def settle(self, id: ResourceId, outcome: str | None, seq: int, generation: int) -> None:  # noqa: A002
         """`outcome` is what the response left in use: a version, or None for a resource that is gone."""
+        name = str(id)
         if name in self._races:
             outcome, known = self._race(name, seq, outcome)
         else:
             self._flying.pop(name, None)
             known = True
         if known:
-            self._record(scope, name, outcome, generation)
+            self._record(id, outcome, generation)
 
     def keep(self, name: str) -> None:
         """The handler rejected the resource: what was in use before still is, and with it its version."""
@@ -92,38 +98,38 @@ class Held:
         else:
             self._leave(name, race)
 
-    def claim(self, scope: str, name: str, version: str) -> None:
+    def claim(self, id: ResourceId, version: str) -> None:  # noqa: A002
         """The version is in use after all; ignored when the scope is not consumed."""
-        names = self._versions.get(scope)
+        names = self._versions.get(id.scope)
         if names is not None:
-            names[name] = version
+            names[id.name] = version
 
-    def alive(self, scope: str, name: str, version: str) -> bool:
+    def alive(self, id: ResourceId, version: str) -> bool:  # noqa: A002
         """Whether a heartbeat of that version is one of a resource that we hold or are about to."""
-        if name in self._flying:
-            return True
-        return self._versions.get(scope, {}).get(name) in {version, UNSETTLED}
+        return str(id) in self._flying or self.version(id) in {version, UNSETTLED}
 
-    def has(self, scope: str, name: str) -> bool:
+    def has(self, id: ResourceId) -> bool:  # noqa: A002
         """Whether the resource is held or in a handler's hands."""
-        return name in self._flying or name in self._versions.get(scope, {})
+        return str(id) in self._flying or self.version(id) is not None
 
-    def version(self, scope: str, name: str) -> str | None:
+    def version(self, id: ResourceId) -> str | None:  # noqa: A002
         """The version of the resource that is claimed to be in use; None: none is."""
-        return self._versions.get(scope, {}).get(name)
+        return self._versions.get(id.scope, {}).get(id.name)
 
     def names(self, scope: str) -> list[str]:
         """Every resource of the scope that is held or in a handler's hands."""
         names = self._versions.get(scope)
         if names is None:
             return []
-        return [*names, *(name for name in self._flying if self._scope_of(name) == scope and name not in names)]
+        found = {str(ResourceId(scope, name)): None for name in names}
+        found.update((name, None) for name in self._flying if self._scope_of(name) == scope)
+        return list(found)
 
     def claims(self) -> dict[str, str]:
         """`initial_resource_versions` for a stream that begins now."""
         claims: dict[str, str] = {}
-        for names in self._versions.values():
-            claims.update(names)
+        for scope, names in self._versions.items():
+            claims.update((str(ResourceId(scope, name)), version) for name, version in names.items())
         for name in self._flying:
             if self._scope_of(name) in self._versions:
                 claims[name] = UNSETTLED
@@ -158,14 +164,14 @@ class Held:
             del self._races[name]
             self._flying.pop(name, None)
 
-    def _record(self, scope: str, name: str, outcome: str | None, generation: int) -> None:
-        names = self._versions.get(scope)
+    def _record(self, id: ResourceId, outcome: str | None, generation: int) -> None:  # noqa: A002
+        names = self._versions.get(id.scope)
         if names is None:
             return
-        if self._since[scope] > generation and outcome is not None:
+        if self._since[id.scope] > generation and outcome is not None:
             # The scope went and came back meanwhile: whether this content reached the old one or the new, who knows.
             outcome = UNSETTLED
         if outcome is None:
-            names.pop(name, None)
+            names.pop(id.name, None)
         else:
-            names[name] = outcome
+            names[id.name] = outcome

@@ -5,6 +5,7 @@ In: names as a response spells them. Out: a `ResourceId`, or why there is none. 
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 from arion_tds.model.delivery import Kind, ResourceId
@@ -25,7 +26,7 @@ def parse(name: str) -> ResourceId | str:
     """The ID in `name`, or a sentence part that says why it is malformed. The last part may hold slashes."""
     parts = name.split("/", 2)
     if len(parts) == 3 and parts[0] and parts[1] and parts[2]:
-        return ResourceId(f"{parts[0]}/{parts[1]}", parts[2])
+        return ResourceId(sys.intern(f"{parts[0]}/{parts[1]}"), parts[2])
     if len(parts) < 3:
         return f"malformed resource ID: {len(parts)} part(s), want <server>/<config>/<name>"
     return "malformed resource ID: an empty part, want <server>/<config>/<name>"

@@ -103,7 +103,7 @@ class Intake:
             if type_url is not None:
                 self._updates.append(Delivered(parsed, version, payload))
                 self._names.append(name)
-            elif not self._held.alive(parsed.scope, name, version):
+            elif not self._held.alive(parsed, version):
                 self._void(f"resource {name!r} has no content, and version {version!r} is not the one in use")
 
     def remove(self, name: str) -> None:
@@ -163,7 +163,7 @@ class Intake:
             parsed = ids.read(self.kind, name)
             if scope is not None:
                 self._empty(scope)
-            elif isinstance(parsed, ResourceId) and parsed.scope in self._scopes and self._held.has(parsed.scope, name):
+            elif isinstance(parsed, ResourceId) and parsed.scope in self._scopes and self._held.has(parsed):
                 self._gone.setdefault(name, parsed)
         return ServerError(name, code, message, drop)
 

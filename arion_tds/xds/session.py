@@ -286,18 +286,18 @@ class Session:
             return
         state = self.types[ticket.kind]
         bad = {problem.where for problem in verdict.rejected} if verdict else set()
-        for scope, name, version in _outcomes(checked):
+        for id, name, version in _outcomes(checked):  # noqa: A001
             if name in bad:
                 state.held.keep(name)
             else:
                 outcome = version if verdict else UNSETTLED
-                state.held.settle(scope, name, outcome, ticket.seq, ticket.generation)
+                state.held.settle(id, outcome, ticket.seq, ticket.generation)
             yield
         state.finish(ticket, _answer(checked, verdict))
 
     def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)
         """A resource that was rejected has been taken after all: its version is in use from now on."""
-        self.types[kind].held.claim(id.scope, str(id), version)
+        self.types[kind].held.claim(id, version)
 
     def _node(self) -> tuple[str, ...] | None:
         if self._node_sent:
@@ -326,10 +326,10 @@ def _answer(checked: Checked, verdict: DeliveryVerdict | None) -> str:
     return reason(problems, checked.entries) if problems else ""
 
 
-def _outcomes(checked: Checked) -> Iterator[tuple[str, str, str | None]]:
-    """Scope, name and version (None: gone) of everything that was delivered, if all of it is applied."""
+def _outcomes(checked: Checked) -> Iterator[tuple[ResourceId, str, str | None]]:
+    """ID, as a name too, and version (None: gone) of everything that was delivered, if all of it is applied."""
     delivery = checked.delivery
     for update, name in zip(delivery.updates, checked.names, strict=True):
-        yield update.id.scope, name, update.version
+        yield update.id, name, update.version
     for removed, name in zip(delivery.removals, checked.gone, strict=True):
-        yield removed.scope, name, None
+        yield removed, name, None

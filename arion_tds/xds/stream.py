@@ -147,7 +147,7 @@ class AdsClient:
 
     def holds(self, kind: Kind, id: ResourceId) -> bool:  # noqa: A002
         """Whether the control plane gave us the resource: it is in use, or is being applied."""
-        return self._session.types[kind].held.has(id.scope, str(id))
+        return self._session.types[kind].held.has(id)
 
     def claim(self, kind: Kind, id: ResourceId, version: str) -> None:  # noqa: A002  (the noun is called an ID)
         """A resource that the handler rejected was taken after all: its version is in use."""
@@ -156,7 +156,7 @@ class AdsClient:
     def version(self, kind: Kind, id: ResourceId) -> str | None:  # noqa: A002
         """The version of the resource that the control plane is told is in use; None: none is."""
         state = self._session.types.get(kind)
-        return None if state is None else state.held.version(id.scope, str(id))
+        return None if state is None else state.held.version(id)
 
     def restore(self, delivery: Delivery, handler: Handler) -> Coroutine[Any, Any, None]:
         """Apply what an earlier life kept; to be called before `run`, and the result awaited, before it or beside it.
