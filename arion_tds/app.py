@@ -19,12 +19,11 @@ import logging
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from arion_tds import deriving, embedding, fitting, gauges, log, observing, pem, telling, traced
-from arion_tds.admin import dump
+from arion_tds import deriving, embedding, fitting, log, observing, pem, telling, traced
 from arion_tds.admin.http import AdminListener
 from arion_tds.admin.panel import Panel
 from arion_tds.backends.clusters import Clusters
@@ -37,8 +36,7 @@ from arion_tds.coldstart import ColdStart
 from arion_tds.config import judging, plane, sharing
 from arion_tds.config.file import ControlPlaneConfig
 from arion_tds.config.judging import Config
-from arion_tds.doors import Clocks, Door
-from arion_tds.embedding import Embedder
+from arion_tds.doors import Clocks
 from arion_tds.errors import BindError, ConfigError
 from arion_tds.expansion import Expander
 from arion_tds.fitting import Logs
@@ -55,11 +53,12 @@ from arion_tds.model.source import OpenApiSource
 from arion_tds.problems import Problems
 from arion_tds.reloading import Reloader
 from arion_tds.rotation import Rotation
-from arion_tds.server.http import McpFront
 from arion_tds.server.spans import Spans
+from arion_tds.standing import Standing
 from arion_tds.telling import Telling
 from arion_tds.tenants import Prepared, Tenants
 from arion_tds.workers.role import Role
+from arion_tds.workers.siblings import Siblings
 from arion_tds.xds.stream import AdsClient
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ async def running(config: Config, path: str | None = None, role: Role | None = N
         raise refused
 
 
-class Gateway:
+class Gateway(Standing):
     """The parts of one running process. `bound` gives the address of each listener by name (port 0: any)."""
 
     def __init__(self, config: Config, path: str | None = None, role: Role | None = None) -> None:
@@ -96,6 +95,7 @@ class Gateway:
         self._config = config
         self._role = role
         self.metrics = Metrics(file.metrics.tools)
+        self.siblings = None if role is None else Siblings(role, self)
         self._measures = observing.Measures(self.metrics)
         self._logs = Logs(file, self.metrics, time.time)  # noqa: TID251
         self.problems = Problems(time.time)  # noqa: TID251 - the root hands the clocks out
@@ -145,7 +145,7 @@ class Gateway:
             requests=self._logs.requests,
             audit=self._logs.audit,
             spans=self._spans,
-            shared=role is not None,
+            siblings=self.siblings,
         )
         self.tenants = Tenants(shared, self.ingest, self.freshness, by_scope, self._tasks)
         self.reloader = Reloader(path, self.apply, lambda: self._config.file.reload.watch)
@@ -175,6 +175,8 @@ class Gateway:
         await stack.enter_async_context(self.freshness.running())
         await stack.enter_async_context(self._tasks)
         self._logs.open(stack)
+        if self.siblings is not None:
+            await stack.enter_async_context(self.siblings.running())
         await self._start_admin(stack)
         if self.cache is not None and self.coldstart is not None:
             scopes = [one.scope for one in self._config.gateways if one.scope is not None]
@@ -300,6 +302,11 @@ class Gateway:
         _log.info("admin on http://%s", admin.bound)
 
     @property
+    def patience(self) -> float:
+        """Seconds that a stop may take: serving on, and then the calls under way."""
+        return self._config.file.drain_delay + max(one.drain_timeout for one in self._config.file.listeners)
+
+    @property
     def _leads(self) -> bool:
         return self._role is None or self._role.leads
 
@@ -370,82 +377,6 @@ class Gateway:
         self.ingest.taken(update, derived)
         if self.ads is not None:
             self.ads.claim(Kind.SERVER, update.id, update.version)
-
-    def ready(self) -> Mapping[str, object]:
-        """`ready`: config loaded, and the initial fetch done or timed out. Also how old the content is."""
-        state: dict[str, object] = {
-            "ready": self._opened.is_set() and self._fetched and not self._draining,
-            "draining": self._draining,
-            "config_generation": self.reloader.generation,
-            "last_reload_error": self.reloader.last_error,
-        }
-        if self.coldstart is not None:
-            state["cache"] = self.coldstart.state()
-        if self.ads is not None and self._config.file.control_plane is not None:
-            status = self.ads.status()
-            state["control_plane"] = dump.control_plane(
-                self._config.file.control_plane.address, status, time.monotonic()
-            )
-        return state
-
-    @property
-    def _fetched(self) -> bool:
-        return self.ads is None or self.ads.is_ready or (self.coldstart is not None and self.coldstart.is_serving)
-
-    @property
-    def patience(self) -> float:
-        """Seconds that a stop may take: serving on, and then the calls under way."""
-        return self._config.file.drain_delay + max(one.drain_timeout for one in self._config.file.listeners)
-
-    def configured(self) -> Mapping[str, object]:
-        """What /config_dump says beside the state: workers, and the config. Secrets are only ever references."""
-        return {
-            "embeddings": {name: embedder.status() for name, embedder in self.embedders.items()},
-            "openapi_workers": self.expander.status(),
-            "config": self._config.file.model_dump(mode="json"),
-        }
-
-    @property
-    def catalogs(self) -> Sequence[Catalog]:
-        """One per listener, in the order of the config."""
-        return self.tenants.catalogs
-
-    @property
-    def fronts(self) -> Mapping[str, McpFront]:
-        """By listener."""
-        return {name: one.front for name, one in self.tenants.listeners.items() if one.bound}
-
-    @property
-    def bound(self) -> Mapping[str, str]:
-        """The address of each listener."""
-        return {name: one.bound for name, one in self.tenants.listeners.items() if one.bound}
-
-    @property
-    def doors(self) -> Mapping[str, Door]:
-        """By listener."""
-        return {name: one.door for name, one in self.tenants.listeners.items()}
-
-    @property
-    def embedders(self) -> Mapping[str, Embedder]:
-        """By listener, where there is one."""
-        found = {name: one.content.embedder for name, one in self.tenants.listeners.items()}
-        return {name: one for name, one in found.items() if one is not None}
-
-    @property
-    def scopes(self) -> Mapping[str, str]:
-        """The scope that each listener serves."""
-        return {name: one.catalog.scope for name, one in self.tenants.listeners.items()}
-
-    def plane_address(self) -> str:
-        """Where the control plane is."""
-        settings = self._config.file.control_plane
-        return "" if settings is None else settings.address
-
-    def measure(self) -> None:
-        """Bring the gauges up to date."""
-        gauges.measure(self, time.monotonic())
-        self._measures.clusters(self.clusters.status())
-        self._measures.sessions(self._sessions.issued)
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,6 @@
 """What the gauges show at the moment of a scrape, read off the running parts.
 
-In: the gateway. Out: values in its `Metrics`. Called by app.
+In: the gateway. Out: values in its `Metrics`. Called by standing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from arion_tds.backends.mcp.connection import STATES
 
 if TYPE_CHECKING:
-    from arion_tds.app import Gateway
+    from arion_tds.standing import Standing
 
 
-def measure(gateway: Gateway, now: float) -> None:
+def measure(gateway: Standing, now: float) -> None:
     """Bring the gauges up to date. `now`: monotonic seconds."""
     metrics = gateway.metrics
     metrics.ready.set(bool(gateway.ready()["ready"]))
@@ -43,7 +43,7 @@ def measure(gateway: Gateway, now: float) -> None:
         _control_plane(gateway, now)
 
 
-def _control_plane(gateway: Gateway, now: float) -> None:
+def _control_plane(gateway: Standing, now: float) -> None:
     if gateway.ads is None:
         return
     metrics, status = gateway.metrics, gateway.ads.status()

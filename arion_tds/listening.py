@@ -37,10 +37,12 @@ from arion_tds.finding import Finder
 from arion_tds.metrics import Metrics
 from arion_tds.observing import FrontObserver
 from arion_tds.rotation import Watched
+from arion_tds.server import notes
 from arion_tds.server.http import FrontSettings, HttpListener, McpFront
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import MethodsConfig
 from arion_tds.server.spans import Spans
+from arion_tds.workers.siblings import Siblings
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Shared:
     """What the listeners of a process have in common.
 
     `engine` gives what runs programs where a gateway is in code mode; `requests`, `audit` and `spans` the logs and
-    spans of a listener, by name. `shared`: other workers serve the same addresses.
+    spans of a listener, by name. `siblings`: other workers serve the same addresses.
     """
 
     clusters: Clusters
@@ -61,7 +63,7 @@ class Shared:
     requests: Callable[[str], Requests | None]
     audit: Callable[[str], Audit | None]
     spans: Callable[[str], Spans | None]
-    shared: bool = False
+    siblings: Siblings | None = None
 
 
 class Content:
@@ -185,7 +187,8 @@ class Listener:
         stack.push_async_callback(self._leave)
 
     async def _own_sockets(self, host: str, port: int, before: Listener | None) -> HttpListener:
-        limits, shared = self.settings.limits.connections(), self.settings.share_address or self._shared.shared
+        limits = self.settings.limits.connections()
+        shared = self.settings.share_address or self._shared.siblings is not None
         http = HttpListener(self.front, host, port, reuse_port=shared, tls=self.door.tls, limits=limits)
         same = before is not None and before.settings.address == self.settings.address
         try:
@@ -229,6 +232,7 @@ class Listener:
             access=self.door.access,
             observer=FrontObserver(shared.metrics, settings.name),
             log=shared.requests(settings.name),
+            tell=notes.nobody if shared.siblings is None else shared.siblings.teller(settings.name),
             spans=shared.spans(settings.name),
         )
 

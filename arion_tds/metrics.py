@@ -14,6 +14,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _LATENCY: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
+# What the values of several workers come to on the page of all.
+_SUM: Final = "sum"
+_MAX: Final = "max"
+_MIN: Final = "min"
 
 OTHER: Final = "other"
 """The tool label of all calls whose tool has no line of its own."""
@@ -62,7 +66,7 @@ class Metrics:
         self.tool_limit = tool_limit
         r = self.registry
         ProcessCollector(registry=r)
-        self.ready = Gauge("arion_tds_ready", "1 once the gateway is ready", registry=r)
+        self.ready = Gauge("arion_tds_ready", "1 once the gateway is ready", multiprocess_mode=_MAX, registry=r)
         self.tool_calls = Counter(
             "arion_tds_tool_calls",
             "Tool calls by tool; `other` are those of tools without a line of their own (metrics.tools)",
@@ -81,10 +85,18 @@ class Metrics:
         )
         self.sessions = Counter("arion_tds_sessions", "Sessions issued to handshake clients", registry=r)
         self.cluster_endpoints = Gauge(
-            "arion_tds_cluster_endpoints", "Endpoints of a cluster by state", ["cluster", "state"], registry=r
+            "arion_tds_cluster_endpoints",
+            "Endpoints of a cluster by state",
+            ["cluster", "state"],
+            multiprocess_mode=_MAX,
+            registry=r,
         )
         self.cluster_active = Gauge(
-            "arion_tds_cluster_active", "Requests of a cluster under way", ["cluster"], registry=r
+            "arion_tds_cluster_active",
+            "Requests of a cluster under way",
+            ["cluster"],
+            multiprocess_mode=_SUM,
+            registry=r,
         )
         self.cluster_events = Counter(
             "arion_tds_cluster_events", "Calls, retries and overflows of a cluster", ["cluster", "event"], registry=r
@@ -96,7 +108,9 @@ class Metrics:
             "arion_tds_access_log_dropped", "Lines of the access log that were not written", registry=r
         )
         self.events = Counter("arion_tds_events", "Events by what became of them", ["outcome"], registry=r)
-        self.events_waiting = Gauge("arion_tds_events_waiting", "Events that wait for the webhook", registry=r)
+        self.events_waiting = Gauge(
+            "arion_tds_events_waiting", "Events that wait for the webhook", multiprocess_mode=_SUM, registry=r
+        )
         self.spans = Counter(
             "arion_tds_spans",
             "Spans of traces by what became of them (exported, overflow: too many waited, failed: could not be sent)",
@@ -122,15 +136,23 @@ class Metrics:
             registry=r,
         )
         self.searches = Counter("arion_tds_searches", "Searches by way", ["listener", "via"], registry=r)
-        self.tools = Gauge("arion_tds_tools", "Tools served", ["scope"], registry=r)
+        self.tools = Gauge("arion_tds_tools", "Tools served", ["scope"], multiprocess_mode=_MAX, registry=r)
         self.catalog_tokens = Gauge(
-            "arion_tds_catalog_tokens", "Tokens of all tool definitions of the scope", ["scope"], registry=r
+            "arion_tds_catalog_tokens",
+            "Tokens of all tool definitions of the scope",
+            ["scope"],
+            multiprocess_mode=_MAX,
+            registry=r,
         )
         self.embeddings = Counter(
             "arion_tds_embeddings", "Requests for embeddings by outcome", ["scope", "of", "outcome"], registry=r
         )
-        self.vectors = Gauge("arion_tds_vectors", "Tools that search knows by meaning", ["scope"], registry=r)
-        self.revision = Gauge("arion_tds_revision", "Publications of the scope since start", ["scope"], registry=r)
+        self.vectors = Gauge(
+            "arion_tds_vectors", "Tools that search knows by meaning", ["scope"], multiprocess_mode=_MAX, registry=r
+        )
+        self.revision = Gauge(
+            "arion_tds_revision", "Publications of the scope since start", ["scope"], multiprocess_mode=_MAX, registry=r
+        )
         self.requests = Counter(
             "arion_tds_requests", "HTTP requests answered", ["listener", "method", "status", "era"], registry=r
         )
@@ -150,49 +172,87 @@ class Metrics:
             "arion_tds_jwks_age_seconds",
             "Seconds since an issuer's keys were last had (-1: never)",
             ["listener", "provider"],
+            multiprocess_mode=_MAX,
             registry=r,
         )
         self.resources = Counter(
             "arion_tds_resources", "Delivered resources by verdict", ["type", "verdict"], registry=r
         )
-        self.mcp_servers = Gauge("arion_tds_mcp_servers", "MCP servers in use by state", ["state"], registry=r)
+        self.mcp_servers = Gauge(
+            "arion_tds_mcp_servers", "MCP servers in use by state", ["state"], multiprocess_mode=_MAX, registry=r
+        )
         self.mcp_refused = Gauge(
-            "arion_tds_mcp_servers_asked_again", "MCP servers that could not be asked, and are asked again", registry=r
+            "arion_tds_mcp_servers_asked_again",
+            "MCP servers that could not be asked, and are asked again",
+            multiprocess_mode=_MAX,
+            registry=r,
         )
         self.mcp_lists = Counter(
             "arion_tds_mcp_lists", "Tool lists asked of MCP servers by outcome", ["outcome"], registry=r
         )
-        self.problems = Gauge("arion_tds_problems", "Resources that stand rejected", registry=r)
-        self.streams = Gauge("arion_tds_streams", "Open notification streams", ["listener"], registry=r)
+        self.problems = Gauge("arion_tds_problems", "Resources that stand rejected", multiprocess_mode=_MAX, registry=r)
+        self.streams = Gauge(
+            "arion_tds_streams", "Open notification streams", ["listener"], multiprocess_mode=_SUM, registry=r
+        )
         self.config_generation = Gauge(
-            "arion_tds_config_generation", "Configs taken into use since start, the first included", registry=r
+            "arion_tds_config_generation",
+            "Configs taken into use since start, the first included",
+            multiprocess_mode=_MAX,
+            registry=r,
         )
         self.config_refused = Gauge(
-            "arion_tds_config_refused", "1 while the newest config file stands refused", registry=r
+            "arion_tds_config_refused",
+            "1 while the newest config file stands refused",
+            multiprocess_mode=_MAX,
+            registry=r,
         )
         self.cache_age = Gauge(
             "arion_tds_cache_age_seconds",
             "Age of content served from disk that the control plane has not agreed to yet (-1: there is none)",
+            multiprocess_mode=_MAX,
             registry=r,
         )
         self.cache_left_out = Gauge(
-            "arion_tds_cache_left_out", "Changes not kept on disk since start, for want of room", registry=r
+            "arion_tds_cache_left_out",
+            "Changes not kept on disk since start, for want of room",
+            multiprocess_mode=_SUM,
+            registry=r,
         )
-        self.xds_connected = Gauge("arion_tds_xds_connected", "1 while the control plane's stream is up", registry=r)
-        self.xds_attempts = Gauge("arion_tds_xds_attempts", "Streams tried since start", registry=r)
+        self.xds_connected = Gauge(
+            "arion_tds_xds_connected", "1 while the control plane's stream is up", multiprocess_mode=_MIN, registry=r
+        )
+        self.xds_attempts = Gauge(
+            "arion_tds_xds_attempts", "Streams tried since start", multiprocess_mode=_SUM, registry=r
+        )
         self.xds_age = Gauge(
             "arion_tds_xds_last_response_age_seconds",
             "Seconds since the control plane's last response (-1: none yet)",
+            multiprocess_mode=_MAX,
             registry=r,
         )
         self.xds_responses = Gauge(
-            "arion_tds_xds_responses", "Responses since start by what became of them", ["type", "answer"], registry=r
+            "arion_tds_xds_responses",
+            "Responses since start by what became of them",
+            ["type", "answer"],
+            multiprocess_mode=_SUM,
+            registry=r,
         )
         self.push_seconds = Histogram(
             "arion_tds_push_seconds",
             "Seconds from a response's arrival to its content being served",
             ["type"],
             buckets=_LATENCY,
+            registry=r,
+        )
+        self._of_workers(r)
+
+    def _of_workers(self, r: CollectorRegistry) -> None:
+        self.workers = Gauge("arion_tds_workers", "Processes that serve", multiprocess_mode=_SUM, registry=r)
+        self.workers.set(1)
+        self.worker_failures = Counter(
+            "arion_tds_worker_failures",
+            "Questions and notes to other workers that came to nothing",
+            ["what"],
             registry=r,
         )
 

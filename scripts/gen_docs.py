@@ -12,6 +12,7 @@ import types
 import typing
 
 import pydantic
+from prometheus_client import Gauge
 from prometheus_client.metrics import MetricWrapperBase
 from pydantic_core import PydanticUndefined
 
@@ -39,7 +40,8 @@ METRICS_HEAD = """# Metrics
 
 `GET /metrics` of the admin listener, Prometheus text. This page is generated from the code (`make docs`). Every label is bounded:
 listeners, scopes, clusters and providers by the config, tools by `metrics.tools`, all others by the code. Beside these stand the
-`process_*` metrics of the Prometheus client (memory, CPU, open files).
+`process_*` metrics of the Prometheus client (memory, CPU, open files). With several workers one page stands for all of them: counters
+and histograms are added up, gauges as the table says ([workers.md](workers.md)).
 
 [deploy/grafana.json](../deploy/grafana.json) is a dashboard, [deploy/alerts.yaml](../deploy/alerts.yaml) holds alert rules.
 
@@ -51,14 +53,18 @@ scrape_configs:
 """
 
 
+WORKERS = {"sum": "sum", "max": "greatest", "min": "least"}
+
+
 def metrics() -> str:
     """Every metric by name with its type, labels and help."""
     found = [one for one in vars(Metrics()).values() if isinstance(one, MetricWrapperBase)]
-    rows = ["| metric | type | labels | meaning |", "|---|---|---|---|"]
+    rows = ["| metric | type | labels | of several workers | meaning |", "|---|---|---|---|---|"]
     for one in sorted(found, key=lambda one: one._name):
         name = one._name + ("_total" if one._type == "counter" else "")
         labels = ", ".join(f"`{label}`" for label in one._labelnames) or "—"
-        rows.append(f"| `{name}` | {one._type} | {labels} | {one._documentation} |")
+        together = WORKERS[one._multiprocess_mode if isinstance(one, Gauge) else "sum"]
+        rows.append(f"| `{name}` | {one._type} | {labels} | {together} | {one._documentation} |")
     classes = [
         "| `reason` | meaning |",
         "|---|---|",

@@ -92,7 +92,7 @@ class AdminListener:
         return _json({"status": "ok"})
 
     async def _readyz(self, _request: web.Request) -> web.Response:
-        state = self._panel.ready()
+        state = await self._panel.ready()
         return _json(state, 200 if state.get("ready") else 503)
 
     async def _metrics(self, _request: web.Request) -> web.Response:

@@ -50,6 +50,11 @@ class _Keeper(Protocol):
     def trying(self) -> Mapping[tuple[str, str], _Trying]: ...
 
 
+class _Siblings(Protocol):
+    async def ready(self) -> Mapping[str, object]: ...
+    async def metrics(self) -> bytes: ...
+
+
 class Parts(Protocol):
     """A running gateway, as far as the pages look into it. Read anew with every question."""
 
@@ -62,6 +67,10 @@ class Parts(Protocol):
     @property
     def catalogs(self) -> Sequence[Catalog]:
         """One per listener."""
+
+    @property
+    def siblings(self) -> _Siblings | None:
+        """Other workers that serve the same; None: there is one process alone."""
 
     @property
     def ads(self) -> AdsClient | None:
@@ -119,12 +128,15 @@ class Panel:
     def _hear(self, catalog: Catalog) -> Callable[[], None]:
         return catalog.published.listen(lambda old, new: hearing.published(self.events, catalog.scope, old, new))
 
-    def ready(self) -> Mapping[str, object]:
-        """See `Parts.ready`."""
-        return self._parts.ready()
+    async def ready(self) -> Mapping[str, object]:
+        """See `Parts.ready`; of several workers, whether all of them are."""
+        siblings = self._parts.siblings
+        return self._parts.ready() if siblings is None else await siblings.ready()
 
     async def metrics(self) -> bytes:
-        """The Prometheus page."""
+        """The Prometheus page, of all workers together."""
+        if self._parts.siblings is not None:
+            return await self._parts.siblings.metrics()
         self._parts.measure()
         # A thousand scopes are some ten thousand lines: they are written beside the loop, not on it.
         return await asyncio.to_thread(self._parts.metrics.page)
@@ -156,7 +168,7 @@ class Panel:
         trying = parts.freshness.trying().items()
         return {
             "version": arion_tds.__version__,
-            **parts.ready(),
+            **await self.ready(),
             "listeners": {
                 name: {"address": parts.bound[name], "scope": parts.scopes[name], **front.status()}
                 for name, front in parts.fronts.items()

@@ -1,9 +1,9 @@
 """Which tools a handshake session has found: they are listed for it from then on (progressive disclosure). No I/O.
 
 In: session ids (good ones) and what was found in them; publications. Out: published names by session, and word that a
-session's list changed. Called by disclosure (`add`), methods (`of`) and front (`end`, `listen`). What is kept is in the
-memory of this process and bounded; losing it costs a client no more than another search. In 2026-07-28 lists never
-differ between connections, so nothing is kept there.
+session's list changed. Called by disclosure (`add`), methods (`of`) and front (`end`, `learn`, `listen`). What is kept
+is in the memory of this process, which tells other workers what it finds, and bounded; losing it costs a client no more
+than another search. In 2026-07-28 lists never differ between connections, so nothing is kept there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ def _unheard(session: str) -> None:
     del session
 
 
+def _unshared(session: str, names: tuple[str, ...]) -> None:
+    del session, names
+
+
 class Activated:
     """Sessions with the tools that each has found, the least recently used first to go. One per listener."""
 
@@ -28,17 +32,25 @@ class Activated:
         self._sessions: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._holders: dict[str, set[str]] = {}  # by published name: the sessions that have found it
         self._told: Callable[[str], None] = _unheard
+        self._found: Callable[[str, tuple[str, ...]], None] = _unshared
         self._stop = published.listen(self._published_anew)
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def listen(self, told: Callable[[str], None]) -> None:
-        """Call `told(session)` whenever the session's list is another than before."""
+    def listen(self, told: Callable[[str], None], found: Callable[[str, tuple[str, ...]], None] = _unshared) -> None:
+        """Call `told(session)` whenever the session's list is another than before, `found` after every `add`."""
         self._told = told
+        self._found = found
 
     def add(self, session: str, names: Iterable[str]) -> None:
         """The session has found these tools, by published name, the best first."""
+        best = tuple(names)[: self._max_tools]
+        self._found(session, best)
+        self.learn(session, best)
+
+    def learn(self, session: str, names: Iterable[str]) -> None:
+        """Like `add`, of what another process has found."""
         known = self._sessions.get(session)
         if known is None:
             known = self._sessions[session] = {}

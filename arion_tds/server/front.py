@@ -15,11 +15,12 @@ from aiohttp import web
 
 from arion_tds.model.caller import Caller
 from arion_tds.model.result import RpcError
-from arion_tds.server import eras, exchange, guard, jsonrpc, noting, search, shape
+from arion_tds.server import eras, exchange, guard, jsonrpc, notes, noting, search, shape
 from arion_tds.server.calling import Asked, CallRunner
 from arion_tds.server.entrance import Entrance
 from arion_tds.server.jsonrpc import Fault, Notification, Response
 from arion_tds.server.methods import Methods
+from arion_tds.server.notes import Note
 from arion_tds.server.packing import Packer
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import (
@@ -66,9 +67,14 @@ class McpFront:
         observer: Observer | None = None,
         log: noting.RequestLog | None = None,
         spans: Spans | None = None,
+        tell: notes.Tell = notes.nobody,
     ) -> None:
-        """`clock` gives seconds and never goes back. Without `access` every caller is anonymous."""
+        """`clock` gives seconds and never goes back. Without `access` every caller is anonymous.
+
+        `tell` reaches the fronts of other processes that serve the same listener.
+        """
         self._settings = settings
+        self._tell = tell
         self._published = published
         self._search = search
         self._sessions = sessions
@@ -85,7 +91,7 @@ class McpFront:
         self._calls = CallRunner(settings, self._methods, calls, self._observer, random_bytes)
         self._streams = Streams(published, settings, self._observer, self._methods.identity)
         if self._activated is not None:
-            self._activated.listen(self._streams.tell_session)
+            self._activated.listen(self._streams.tell_session, self._found)
 
     def status(self) -> dict[str, int]:
         """`open_streams`, `running_calls` (those of legacy sessions) and `sessions_issued` (by this process)."""
@@ -120,6 +126,19 @@ class McpFront:
             self._under_way -= 1
             if self._requests is not None:
                 self._requests.served(request, status, self._clock() - started)
+
+    def heard(self, note: Note) -> None:
+        """Another process that serves the listener tells of one of its sessions."""
+        match note.what:
+            case "cancelled":
+                self._calls.running.cancel(note.session, note.request.encode())
+            case "streams":
+                self._streams.end_session(note.session)
+            case "ended":
+                self._end(note.session, note.subject)
+            case "found":
+                if self._activated is not None:
+                    self._activated.learn(note.session, note.names)
 
     def refused(self, what: str) -> None:
         """A connection was not served: for the observer."""
@@ -231,7 +250,7 @@ class McpFront:
             return exchange.refuse(404, _NO_SESSION)
         if isinstance(message, Notification):
             if session is not None and message.method == "notifications/cancelled":
-                self._calls.running.cancel(session, jsonrpc.member(message.params, "requestId"))
+                self._cancel(session, jsonrpc.member(message.params, "requestId"))
             return exchange.empty(202)
         raw = message.params.get("_meta")
         meta = None if raw is None else jsonrpc.members(raw)
@@ -292,10 +311,8 @@ class McpFront:
         if session is None:
             return exchange.refuse(404, _NO_SESSION)
         if request.method == "DELETE":
-            self._sessions.end(identity, caller.subject)
-            if self._activated is not None:
-                self._activated.end(identity)
-            self._streams.end_session(identity)
+            self._end(identity, caller.subject)
+            self._tell(Note("ended", identity, subject=caller.subject))
             return exchange.empty(204)
         if not guard.accepts(request.headers.get(exchange.ACCEPT)).any:
             return exchange.refuse(406, "GET answers with text/event-stream: accept it")
@@ -303,7 +320,22 @@ class McpFront:
         refused = self._no_room(who)
         if refused is not None:
             return refused
+        self._tell(Note("streams", identity))
         return await self._streams.get(request, session, (caller, who))
+
+    def _end(self, session: str, subject: str | None) -> None:
+        self._sessions.end(session, subject)
+        if self._activated is not None:
+            self._activated.end(session)
+        self._streams.end_session(session)
+
+    def _cancel(self, session: str, request: bytes) -> None:
+        """The call may be one of another process: its connection decided which."""
+        if not self._calls.running.cancel(session, request):
+            self._tell(Note("cancelled", session, request=bytes(request).decode("utf-8", "replace")))
+
+    def _found(self, session: str, names: tuple[str, ...]) -> None:
+        self._tell(Note("found", session, names=names))
 
     def _no_room(self, who: str) -> web.Response | None:
         """Why no further stream is taken from this caller."""

@@ -1,0 +1,201 @@
+"""The other workers: what is asked of them, what is told to them, and what they hear from us. Over private sockets.
+
+In: this worker's place, what it has to say of itself, notes of its fronts. Out: the state and the metrics of all as if
+they were one process; notes to the fronts of this one. Built by app. Each worker serves a socket in the supervisor's
+directory, which is open to its user alone.
+
+Nobody waits long for a worker that is stuck or gone: an answer gets a second, and a note waits in a bounded queue for
+its turn. What comes to nothing is counted (`arion_tds_worker_failures_total`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, Protocol
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from prometheus_client import generate_latest
+
+from arion_tds.metrics import Metrics
+from arion_tds.server.front import McpFront
+from arion_tds.server.notes import Note, Tell
+from arion_tds.workers import summing
+from arion_tds.workers.role import Role
+
+TIMEOUT: Final = 1.0
+"""Seconds that another worker has to answer."""
+
+MAX_ANSWER: Final = 64 << 20
+"""Bytes of an answer: the metrics of some thousand scopes."""
+
+MAX_NOTES: Final = 1000
+"""Notes that wait for one worker; more are dropped."""
+
+_BATCH: Final = 100
+_encode = msgspec.json.Encoder().encode
+
+
+class _Letter(msgspec.Struct, frozen=True):
+    """A note and the listener that it is about."""
+
+    listener: str
+    note: Note
+
+
+_letters = msgspec.json.Decoder(list[_Letter])
+
+
+class Parts(Protocol):
+    """What of a running gateway the others are told, and how it hears from them."""
+
+    metrics: Metrics
+
+    def ready(self) -> Mapping[str, object]:
+        """Its state, as `/readyz` says it of one process."""
+
+    def measure(self) -> None:
+        """Bring the gauges up to date."""
+
+    @property
+    def fronts(self) -> Mapping[str, McpFront]:
+        """By listener."""
+
+
+class Siblings:
+    """Use while `running`."""
+
+    def __init__(self, role: Role, parts: Parts) -> None:
+        """`parts`: this worker itself."""
+        self._role = role
+        self._parts = parts
+        metrics = parts.metrics
+        self._modes = summing.modes(vars(metrics).values())
+        self._others = [number for number in range(role.count) if number != role.number]
+        self._queues: dict[int, asyncio.Queue[_Letter]] = {one: asyncio.Queue(MAX_NOTES) for one in self._others}
+        self._seen_all = role.patient  # others serve: this one stands in for one that was counted already
+        self._failures = {what: metrics.worker_failures.labels(what) for what in ("state", "metrics", "note")}
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Answer the others, and send notes to them, while the block runs."""
+        app = web.Application(client_max_size=MAX_ANSWER)
+        app.router.add_get("/state", self._state)
+        app.router.add_get("/metrics", self._collected)
+        app.router.add_post("/notes", self._notes)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=TIMEOUT)
+        await runner.setup()
+        path = self._role.socket(self._role.number)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # of one that was killed
+        try:
+            await web.UnixSite(runner, path).start()
+            async with asyncio.TaskGroup() as tasks:
+                senders = [tasks.create_task(self._send(number)) for number in self._others]
+                try:
+                    yield
+                finally:
+                    for sender in senders:
+                        sender.cancel()
+        finally:
+            await runner.cleanup()
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                os.rmdir(self._role.directory)  # empty if the supervisor is gone and this is the last one
+
+    def teller(self, listener: str) -> Tell:
+        """Sends the notes of that listener."""
+
+        def tell(note: Note) -> None:
+            for queue in self._queues.values():
+                try:
+                    queue.put_nowait(_Letter(listener, note))
+                except asyncio.QueueFull:
+                    self._failures["note"].inc()
+
+        return tell
+
+    async def ready(self) -> dict[str, object]:
+        """The state of this worker, with `ready` for all, and the state of each in `workers`.
+
+        Ready once every worker has been; from then on while one is. One that is replaced does not listen, so no
+        connection finds it, and the others must not be taken out of service for it.
+        """
+        own = {**self._parts.ready()}
+        found = await asyncio.gather(*(self._ask(number, "/state") for number in self._others))
+        states: dict[int, Any] = {self._role.number: self._about()}
+        for number, raw in zip(self._others, found, strict=True):
+            with contextlib.suppress(msgspec.DecodeError):
+                states[number] = {"worker": number, "ready": False} if raw is None else msgspec.json.decode(raw)
+        good = [one for one in states.values() if one.get("ready") is True]
+        self._seen_all = self._seen_all or len(good) == self._role.count
+        own["ready"] = bool(good) and self._seen_all
+        return {**own, "worker": self._role.number, "workers": [states[number] for number in sorted(states)]}
+
+    async def metrics(self) -> bytes:
+        """The page of all workers together."""
+        own = await self._collect()
+        found = await asyncio.gather(*(self._ask(number, "/metrics") for number in self._others))
+        return await asyncio.to_thread(self._page, [own, *(one for one in found if one is not None)])
+
+    def _page(self, parts: list[bytes]) -> bytes:
+        return generate_latest(summing.Summed([summing.decode(one) for one in parts], self._modes))
+
+    async def _ask(self, number: int, what: str) -> bytes | None:
+        """Another worker's answer, or None."""
+        try:
+            async with self._client(number) as http, http.get(f"http://worker{what}") as response:
+                if response.status == 200 and (response.content_length or 0) <= MAX_ANSWER:
+                    return await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            pass
+        self._failures[what.removeprefix("/")].inc()
+        return None
+
+    async def _send(self, number: int) -> None:
+        """Notes to one worker, in their order, as many at a time as there are."""
+        queue = self._queues[number]
+        while True:
+            letters = [await queue.get()]
+            while len(letters) < _BATCH and not queue.empty():
+                letters.append(queue.get_nowait())
+            try:
+                async with (
+                    self._client(number) as http,
+                    http.post("http://worker/notes", data=_encode(letters)) as response,
+                ):
+                    response.raise_for_status()
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                self._failures["note"].inc(len(letters))
+
+    def _client(self, number: int) -> aiohttp.ClientSession:
+        connector = aiohttp.UnixConnector(self._role.socket(number), force_close=True)
+        return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT))
+
+    async def _collect(self) -> bytes:
+        self._parts.measure()
+        # A thousand scopes are some ten thousand lines: they are gathered beside the loop, not on it.
+        return await asyncio.to_thread(summing.collect, self._parts.metrics.registry)
+
+    def _about(self) -> dict[str, object]:
+        state, fronts = self._parts.ready(), [one.status() for one in self._parts.fronts.values()]
+        told = ("ready", "draining", "config_generation", "last_reload_error")
+        counts = {name: sum(one[name] for one in fronts) for name in ("open_streams", "running_calls")}
+        return {"worker": self._role.number, "pid": os.getpid(), **{name: state[name] for name in told}, **counts}
+
+    async def _state(self, _request: web.Request) -> web.Response:
+        return web.Response(body=_encode(self._about()))
+
+    async def _collected(self, _request: web.Request) -> web.Response:
+        return web.Response(body=await self._collect())
+
+    async def _notes(self, request: web.Request) -> web.Response:
+        for letter in _letters.decode(await request.read()):
+            front = self._parts.fronts.get(letter.listener)
+            if front is not None:
+                front.heard(letter.note)
+        return web.Response(status=204)
