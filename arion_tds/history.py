@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import heapq
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -46,6 +47,9 @@ class Verdict:
 
 Told = Callable[[Kind, ResourceId, Verdict], None]
 
+_Kept = Verdict | tuple[Verdict, ...]
+"""Most resources have one verdict; a tuple around each would be a megabyte of a large catalog."""
+
 
 class History:
     """Verdicts by resource."""
@@ -53,12 +57,14 @@ class History:
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` gives seconds since the epoch."""
         self._clock = clock
-        self._verdicts: dict[tuple[Kind, ResourceId], tuple[Verdict, ...]] = {}
+        self._kept: dict[Kind, dict[ResourceId, _Kept]] = {
+            kind: {} for kind in Kind
+        }  # the one heard of last at the end
         self._listeners: dict[object, Told] = {}
         self.dropped = 0
 
     def __len__(self) -> int:
-        return len(self._verdicts)
+        return sum(map(len, self._kept.values()))
 
     def accepted(self, kind: Kind, name: ResourceId, version: str) -> None:
         """The version is served."""
@@ -75,7 +81,7 @@ class History:
 
     def of(self, kind: Kind, name: ResourceId) -> tuple[Verdict, ...]:
         """The last verdicts on the resource, oldest first; none if it was never heard of, or too long ago."""
-        return self._verdicts.get((kind, name), ())
+        return _all(self._kept[kind].get(name, ()))
 
     def serving(self, kind: Kind, name: ResourceId) -> Verdict | None:
         """The verdict by which the resource is served now, if it is and the verdict is still remembered."""
@@ -86,13 +92,17 @@ class History:
 
     def latest(self, scope: str) -> Iterator[tuple[Kind, str, Verdict]]:
         """Kind, name and last verdict of every resource of the scope. May be read from another thread."""
-        for (kind, name), verdicts in list(self._verdicts.items()):
-            if name.scope == scope:
-                yield kind, name.name, verdicts[-1]
+        for kind, resources in self._kept.items():
+            for name, kept in list(resources.items()):
+                if name.scope == scope:
+                    yield kind, name.name, _all(kept)[-1]
 
     def recent(self) -> Iterator[tuple[Kind, ResourceId, tuple[Verdict, ...]]]:
         """Every resource with its verdicts, the one heard of last first. May be read while verdicts come in."""
-        for kind, name in list(reversed(self._verdicts)):
+        yield from heapq.merge(*map(self._recent, Kind), key=lambda one: -one[2][-1].last_at)
+
+    def _recent(self, kind: Kind) -> Iterator[tuple[Kind, ResourceId, tuple[Verdict, ...]]]:
+        for name in list(reversed(self._kept[kind])):
             verdicts = self.of(kind, name)
             if verdicts:
                 yield kind, name, verdicts
@@ -105,17 +115,28 @@ class History:
 
     def _note(self, kind: Kind, name: ResourceId, outcome: Outcome, version: str, reason: str) -> None:
         now = self._clock()
-        key = (kind, name)
-        before = self._verdicts.pop(key, ())
+        resources = self._kept[kind]
+        before = _all(resources.pop(name, ()))
         last = before[-1] if before else None
         if last is not None and (last.outcome, last.version, last.reason) == (outcome, version, reason):
             verdict = dataclasses.replace(last, last_at=now, times=last.times + 1)
-            self._verdicts[key] = (*before[:-1], verdict)
+            before = before[:-1]
         else:
             verdict = Verdict(outcome, version, reason, now, now)
-            self._verdicts[key] = (*before[-(MAX_VERDICTS - 1) :], verdict)
-        if len(self._verdicts) > MAX_RESOURCES:
-            del self._verdicts[next(iter(self._verdicts))]
-            self.dropped += 1
+        resources[name] = (*before[-(MAX_VERDICTS - 1) :], verdict) if before else verdict
+        if len(self) > MAX_RESOURCES:
+            self._drop()
         for told in tuple(self._listeners.values()):
             told(kind, name, verdict)
+
+    def _drop(self) -> None:
+        """Forget the resource not heard of for longest: the first of its kind."""
+        firsts = [(resources, next(iter(resources.items()))) for resources in self._kept.values() if resources]
+        resources, (name, _) = min(firsts, key=lambda one: _all(one[1][1])[-1].last_at)
+        del resources[name]
+        self.dropped += 1
+
+
+def _all(kept: _Kept) -> tuple[Verdict, ...]:
+    """Oldest first."""
+    return (kept,) if isinstance(kept, Verdict) else kept

@@ -80,6 +80,26 @@ def test_the_resource_not_heard_of_for_longest_is_forgotten_first(monkeypatch: p
     assert (len(held), held.dropped) == (2, 1)
 
 
+def test_of_all_kinds_the_one_heard_of_last_comes_first_and_the_oldest_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "MAX_RESOURCES", 3)
+    held = History(ticking())
+    space = ResourceId("s/c", "ns")
+    held.accepted(Kind.SOURCE, space, "1")
+    held.accepted(Kind.TOOL, TOOL, "1")
+    held.removed(Kind.SOURCE, space)
+    held.accepted(Kind.SERVER, space, "1")
+    assert [(kind, len(verdicts)) for kind, _, verdicts in held.recent()] == [
+        (Kind.SERVER, 1),
+        (Kind.SOURCE, 2),
+        (Kind.TOOL, 1),
+    ]
+    held.accepted(Kind.TOOLKIT, space, "1")
+    assert [kind for kind, _, _ in held.recent()] == [Kind.TOOLKIT, Kind.SERVER, Kind.SOURCE]
+    assert held.of(Kind.TOOL, TOOL) == ()
+
+
 def test_a_listener_hears_every_verdict_until_it_leaves() -> None:
     held = History(ticking())
     heard: list[tuple[str, Verdict]] = []
