@@ -42,7 +42,8 @@ The gateway is ready. In another terminal:
   curl -s http://127.0.0.1:9901/config_dump
   curl -s http://127.0.0.1:9901/problems
 
-MCP clients connect to http://127.0.0.1:8080/mcp, http://127.0.0.1:8081/mcp and http://127.0.0.1:8082/mcp. Ctrl-C ends it all.
+MCP clients connect to http://127.0.0.1:8080/mcp, http://127.0.0.1:8081/mcp (Claude Desktop and Cursor: names without dots) and
+http://127.0.0.1:8082/mcp. Ctrl-C ends it all.
 """
 
 

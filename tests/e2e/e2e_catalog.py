@@ -65,12 +65,12 @@ class Tenant:
         await self.control_plane.put("McpTool", name, {**spec, "name": "get_pushed"})
         await self.control_plane.acked("McpTool", name)
 
-    async def until_listened_to(self) -> None:
-        """Until a client's stream for notifications is open."""
+    async def until_listened_to(self, streams: int = 1) -> None:
+        """Until so many streams for notifications are open."""
 
         async def open_stream() -> None:
             async with aiohttp.ClientSession() as http, http.get(f"{self.gateway.admin}/config_dump") as response:
-                assert (await response.json())["listeners"]["a"]["open_streams"] == 1
+                assert (await response.json())["listeners"]["a"]["open_streams"] == streams
 
         await eventually(open_stream)
 

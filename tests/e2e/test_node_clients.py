@@ -85,3 +85,52 @@ async def test_the_inspector_lists_every_page_and_calls_in_both_eras(
         assert len({tool["name"] for tool in listed["tools"]}) == TOOLS
         assert called["structuredContent"]["country"] == "JP"
         assert called.get("isError", False) is False
+
+
+async def test_claude_desktops_bridge_speaks_stdio_and_hears_of_a_push(
+    served: Tenant, node: Path, tmp_path: Path
+) -> None:
+    """What stands in claude_desktop_config.json: `npx mcp-remote URL`, here as the desktop application drives it."""
+    bridge = await asyncio.create_subprocess_exec(
+        node / "mcp-remote",
+        served.url,
+        env={**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=1 << 20,
+    )
+    assert bridge.stdin is not None
+
+    def say(method: str, params: dict[str, Any], **more: Any) -> None:
+        assert bridge.stdin is not None
+        bridge.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode() + b"\n")
+
+    async def ask(number: int, method: str, params: dict[str, Any]) -> Any:
+        say(method, params, id=number)
+        while (said := await line(bridge)).get("id") != number:
+            pass
+        return said["result"]
+
+    try:
+        async with asyncio.timeout(30):
+            client = {"name": "claude-ai", "version": "0.1.0"}
+            opened = await ask(
+                0, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+            )
+            assert opened["serverInfo"]["name"] == "tenant-a-mcp"
+            say("notifications/initialized", {})
+            listed = await ask(1, "tools/list", {})
+            assert len(listed["tools"]) == TOOLS
+            called = await ask(2, "tools/call", {"name": FORECAST, "arguments": ARGUMENTS})
+            assert called["structuredContent"]["country"] == "JP"
+            await served.until_listened_to(streams=2)  # the bridge tries the endpoint with a client of its own first
+            await served.push()
+            assert (await line(bridge))["method"] == "notifications/tools/list_changed"
+            listed = await ask(3, "tools/list", {})
+            assert PUSHED in {tool["name"] for tool in listed["tools"]}
+    finally:
+        if bridge.returncode is None:
+            bridge.kill()
+        await bridge.wait()
