@@ -77,6 +77,12 @@ class Gateway:
         await reader
         return code
 
+    async def kill(self) -> None:
+        """End the process as a crash does (SIGKILL); returns when it is gone. `stop` is still to be called."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         stream = process.stdout
         if stream is None:
