@@ -75,7 +75,7 @@ class Metrics:
         )
         self.request_seconds = Histogram(
             "arion_tds_request_seconds",
-            "Seconds from a request's message to the end of its answer",
+            "Seconds from a request's message to the end of its answer (of a notification stream: to its beginning)",
             ["listener", "method"],
             buckets=_LATENCY,
             registry=r,

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from arion_tds.server.settings import FrontSettings
-from arion_tds.server.sse import EventStream
+from arion_tds.server.sse import HEADERS, EventStream
 
 _QUEUE_BYTES: Final = 1 << 20
 """Notifications of one call that may wait for a slow client; further ones are dropped, the result never is."""
@@ -73,8 +73,9 @@ class Answering:
             self._timer.cancel()
             stream = EventStream(_QUEUE_BYTES)
             settings = self._settings
-            run = stream.run(self._request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)
-            self._started = stream, asyncio.create_task(run)
+            response = web.StreamResponse(headers=HEADERS)
+            times = {"keepalive": settings.keepalive, "write_timeout": settings.write_timeout}
+            self._started = stream, asyncio.create_task(stream.run(self._request, response, **times))
         return self._started
 
     @property

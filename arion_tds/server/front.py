@@ -33,7 +33,7 @@ from arion_tds.server.settings import (
     Unobserved,
 )
 from arion_tds.server.spans import Spans
-from arion_tds.server.streams import Streams
+from arion_tds.server.streams import Opening, Streams
 from arion_tds.view import Published
 
 PATH: Final = "/mcp"
@@ -113,6 +113,8 @@ class McpFront:
         started, status = self._clock(), noting.CLIENT_GONE
         try:
             response = await self._serve(request)
+            if isinstance(response, Opening):  # served from here, so that the request's parts are not held by it
+                response = await self._streams.serve(request, response)
             status = response.status
         except Exception:  # top of the request's task
             _log.exception("%s %s failed", request.method, request.path[:256])
@@ -163,7 +165,7 @@ class McpFront:
         if request.method == "POST":
             return await self._post(request, caller)
         if request.method in {"GET", "DELETE"}:
-            return await self._stream_or_end(request, caller)
+            return self._stream_or_end(request, caller)
         return exchange.refuse(405, f"{request.method} is not served here", headers={"Allow": "POST, GET, DELETE"})
 
     @staticmethod
@@ -236,7 +238,7 @@ class McpFront:
             case "server/discover":
                 return asked.result(self._methods.discovered)
             case "subscriptions/listen":
-                return await self._listen(asked)
+                return self._listen(asked)
             case unknown:
                 return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
 
@@ -285,7 +287,7 @@ class McpFront:
                 return exchange.reply(200, packed, exchange.GZIPPED)
         return exchange.answer(asked.accepts, 200, found.plain(identity))
 
-    async def _listen(self, asked: Asked) -> web.StreamResponse:
+    def _listen(self, asked: Asked) -> web.StreamResponse:
         filters = jsonrpc.members(jsonrpc.member(asked.message.params, "notifications"))
         if filters is None:
             return asked.error(RpcError(jsonrpc.INVALID_PARAMS, "params.notifications must be an object"))
@@ -296,9 +298,9 @@ class McpFront:
         if refused is not None:
             return refused
         wanted = jsonrpc.member(filters, "toolsListChanged") == b"true"
-        return await self._streams.listen(asked.http, asked.message.id, (asked.caller, who), tools=wanted)
+        return self._streams.listen(asked.message.id, (asked.caller, who), tools=wanted)
 
-    async def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+    def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         """GET opens the session's stream, DELETE ends the session. The stateless era has neither."""
         version = exchange.routing(request).version
         if version is not None and version not in eras.LEGACY_REVISIONS:
@@ -321,7 +323,7 @@ class McpFront:
         if refused is not None:
             return refused
         self._tell(Note("streams", identity))
-        return await self._streams.get(request, session, (caller, who))
+        return self._streams.get(session, (caller, who))
 
     def _end(self, session: str, subject: str | None) -> None:
         self._sessions.end(session, subject)

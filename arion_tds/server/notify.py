@@ -18,9 +18,8 @@ from arion_tds.server.sse import EventStream
 from arion_tds.view import Published, View
 
 METHOD: Final = "notifications/tools/list_changed"
-_AT_ONCE: Final = 64
-"""Streams told before the loop may do something else: thousands of wake-ups in one go would hold up every call."""
-
+AT_ONCE: Final = 64
+"""Streams told before the loop may do something else: thousands of writes in one go would hold up every call."""
 
 _MAX_CHANGES: Final = 64
 """Changes kept apart until the next round; more are joined into one."""
@@ -45,7 +44,10 @@ class ChangeNotifier:
     def __init__(
         self, published: Published, *, interval: float, loop: Callable[[], asyncio.AbstractEventLoop] | None = None
     ) -> None:
-        """`interval`: least seconds between two rounds. `loop` gives the timer (default: the running loop)."""
+        """`interval`: least seconds from the end of a round to the next, so that nobody hears more often than that.
+
+        `loop` gives the time and the timer (default: the running loop).
+        """
         self._published = published
         self._interval = interval
         self._loop = asyncio.get_running_loop if loop is None else loop
@@ -101,7 +103,6 @@ class ChangeNotifier:
         self._timer = loop.call_at(max(loop.time(), self._last + self._interval), self._begin)
 
     def _begin(self) -> None:
-        self._last = self._loop().time()
         self._revision = self._published.view.list_revision
         self._again = False
         self._round = iter(list(self._subscribers))
@@ -109,16 +110,17 @@ class ChangeNotifier:
 
     def _continue(self) -> None:
         """Tell the next few. `_timer` stays set until the round is over, so that rounds do not overlap."""
-        some = list(itertools.islice(self._round, _AT_ONCE))
+        some = list(itertools.islice(self._round, AT_ONCE))
         for subscriber in some:
             if subscriber.told < self._revision and subscriber in self._subscribers:
                 concerned = self._concerns(subscriber)
                 subscriber.told = self._revision
                 if concerned:
                     subscriber.stream.push(subscriber.message)
-        if len(some) == _AT_ONCE:
+        if len(some) == AT_ONCE:
             self._timer = self._loop().call_soon(self._continue)
             return
+        self._last = self._loop().time()
         self._changes = [one for one in self._changes if one[0] > self._revision]
         if self._again or self._published.view.list_revision != self._revision:  # changed while the round ran
             self._timer = self._loop().call_at(self._last + self._interval, self._begin)

@@ -1,22 +1,24 @@
 """Streams that stay open to tell clients that the list changed: legacy GET, and subscriptions/listen.
 
-In: requests that front has judged. Out: the served stream. What is kept, each bounded by `max_streams`: the open
-streams with the message that ends each in order, and the one GET stream of each session. Owned by front.
+In: requests that front has judged. Out: streams to be opened, and then served. What is kept, each bounded by
+`max_streams`: the open streams, and the one GET stream of each session. Owned by front.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Iterator
 from typing import Final
 
 from aiohttp import web
 
 from arion_tds.model.caller import Caller
 from arion_tds.server import eras, jsonrpc
-from arion_tds.server.notify import METHOD, ChangeNotifier, Subscriber
+from arion_tds.server.notify import AT_ONCE, METHOD, ChangeNotifier, Subscriber
 from arion_tds.server.sessions import Session
 from arion_tds.server.settings import FrontSettings, Observer
-from arion_tds.server.sse import EventStream
+from arion_tds.server.sse import HEADERS, EventStream
 from arion_tds.view import Published
 
 _QUEUE_BYTES: Final = 1 << 16
@@ -28,6 +30,32 @@ Whose = tuple[Caller, str]
 """A caller, and the key under which its streams are counted."""
 
 
+class Opening(web.StreamResponse):
+    """A stream that is to be served, as the response that it will be: see `Streams.serve`.
+
+    Of the request there is nothing in it: a stream may last for days.
+    """
+
+    def __init__(
+        self,
+        whose: Whose,
+        lasts: float | None,
+        *,
+        changed: bytes | None,
+        last: bytes | None = None,
+        session: str | None = None,
+    ) -> None:
+        """`lasts`: seconds at most. `changed`: what is sent on every change of the list; `last`: at the end."""
+        super().__init__(headers=HEADERS)
+        self.stream = EventStream(_QUEUE_BYTES)
+        self.whose = whose
+        self.lasts = lasts
+        self.changed = changed
+        self.last = last
+        self.session = session
+        self.subscriber: Subscriber | None = None
+
+
 class Streams:
     """The open notification streams of one listener."""
 
@@ -37,11 +65,11 @@ class Streams:
         self._observer = observer
         self._identity = identity
         self._notifier = ChangeNotifier(published, interval=settings.notify_interval)
-        self._open: dict[EventStream, bytes | None] = {}
-        self._by_session: dict[str, EventStream] = {}
-        self._subscribers: dict[EventStream, Subscriber] = {}
+        self._open: dict[Opening, None] = {}
+        self._by_session: dict[str, Opening] = {}
         self._by_caller: dict[str, int] = {}
         self._closing = False
+        self._comments: asyncio.Handle | None = None
 
     def __len__(self) -> int:
         return len(self._open)
@@ -58,81 +86,94 @@ class Streams:
             return f"no further streams of yours are taken: {share} (limits.max_streams_per_caller) are open"
         return None
 
-    async def get(self, request: web.BaseRequest, session: Session, whose: Whose) -> web.StreamResponse:
-        """Serve a GET stream until its session ends. A second one of the session takes the first one's place."""
-        stream = EventStream(_QUEUE_BYTES)
-        self.end_session(session.id)
-        self._by_session[session.id] = stream
-        timer = asyncio.get_running_loop().call_later(session.remaining, stream.end)
-        try:
-            return await self._serve(request, stream, whose, (_CHANGED, None))
-        finally:
-            timer.cancel()
-            if self._by_session.get(session.id) is stream:
-                del self._by_session[session.id]
+    def get(self, session: Session, whose: Whose) -> Opening:
+        """A GET stream that lasts until its session ends. A second one of the session takes the first one's place."""
+        lasts = session.remaining if whose[0].lasts is None else min(session.remaining, whose[0].lasts)
+        return Opening(whose, lasts, changed=_CHANGED, session=session.id)
 
-    async def listen(
-        self, request: web.BaseRequest, identity: bytes, whose: Whose, *, tools: bool
-    ) -> web.StreamResponse:
-        """Serve subscriptions/listen: acknowledge first, end with a result. `tools`: toolsListChanged was asked for."""
+    def listen(self, identity: bytes, whose: Whose, *, tools: bool) -> Opening:
+        """What subscriptions/listen opens: acknowledged first, ended with a result. `tools`: as toolsListChanged."""
         subscription = _KEY + identity
         honoured = b'{"toolsListChanged":true}' if tools else b"{}"
-        stream = EventStream(_QUEUE_BYTES)
-        stream.push(
+        opening = Opening(
+            whose,
+            whose[0].lasts,
+            changed=jsonrpc.notification(METHOD, b'{"_meta":{' + subscription + b"}}") if tools else None,
+            last=jsonrpc.result(
+                identity, b'{"resultType":"complete","_meta":{' + subscription + b"," + self._identity + b"}}"
+            ),
+        )
+        opening.stream.push(
             jsonrpc.notification(
                 "notifications/subscriptions/acknowledged",
                 b'{"notifications":' + honoured + b',"_meta":{' + subscription + b"}}",
             )
         )
-        changed = jsonrpc.notification(METHOD, b'{"_meta":{' + subscription + b"}}") if tools else None
-        ended = b'{"resultType":"complete","_meta":{' + subscription + b"," + self._identity + b"}}"
-        return await self._serve(request, stream, whose, (changed, jsonrpc.result(identity, ended)))
+        return opening
 
-    async def _serve(
-        self, request: web.BaseRequest, stream: EventStream, whose: Whose, sent: tuple[bytes | None, bytes | None]
-    ) -> web.StreamResponse:
-        """`sent`: on every change of the caller's list (None: nothing), and at the end."""
-        settings = self._settings
-        changed, last = sent
-        caller, who = whose
-        timer = None
-        if caller.lasts is not None:  # the stream ends with the token that opened it
-            timer = asyncio.get_running_loop().call_later(max(0.0, caller.lasts), stream.end, last)
+    async def serve(self, request: web.BaseRequest, opening: Opening) -> web.StreamResponse:
+        """Serve the stream until it ends. What is alive meanwhile is all that a stream costs: keep it little."""
+        stream, who, session, timer = opening.stream, opening.whose[1], opening.session, None
+        if session is not None:
+            self.end_session(session)
+            self._by_session[session] = opening
+        if opening.lasts is not None:  # until the session ends, or the token that opened it
+            timer = asyncio.get_running_loop().call_later(max(0.0, opening.lasts), stream.end, opening.last)
         self._by_caller[who] = self._by_caller.get(who, 0) + 1
-        self._open[stream] = last
-        if changed is not None:
-            self._subscribers[stream] = self._notifier.add(stream, changed, caller)
+        self._open[opening] = None
+        if opening.changed is not None:
+            opening.subscriber = self._notifier.add(stream, opening.changed, opening.whose[0])
         self._observer.streams(len(self._open))
+        self._keep_alive()
         try:
-            return await stream.run(request, keepalive=settings.keepalive, write_timeout=settings.write_timeout)
+            return await stream.run(request, opening, keepalive=None, write_timeout=self._settings.write_timeout)
         finally:
             if timer is not None:
                 timer.cancel()
-            subscriber = self._subscribers.pop(stream, None)
-            if subscriber is not None:
-                self._notifier.discard(subscriber)
-            del self._open[stream]
+            if session is not None and self._by_session.get(session) is opening:
+                del self._by_session[session]
+            if opening.subscriber is not None:
+                self._notifier.discard(opening.subscriber)
+            del self._open[opening]
             self._by_caller[who] -= 1
             if not self._by_caller[who]:
                 del self._by_caller[who]
             self._observer.streams(len(self._open))
 
+    def _keep_alive(self) -> None:
+        """Have a round of comments, one timer for all streams, as long as there are any."""
+        if self._comments is None and self._open and not self._closing:
+            self._comments = asyncio.get_running_loop().call_later(self._settings.keepalive, self._comment, None)
+
+    def _comment(self, round_: Iterator[Opening] | None) -> None:
+        """The next few comments of a round; in one go they would hold up every call."""
+        found = iter(tuple(self._open)) if round_ is None else round_
+        some = list(itertools.islice(found, AT_ONCE))
+        for opening in some:
+            opening.stream.comment()
+        if len(some) == AT_ONCE:
+            self._comments = asyncio.get_running_loop().call_soon(self._comment, found)
+        else:
+            self._comments = None
+            self._keep_alive()
+
     def tell_session(self, identity: str) -> None:
         """The list changed for this session alone: say so on its GET stream, if one is open."""
-        stream = self._by_session.get(identity)
-        subscriber = None if stream is None else self._subscribers.get(stream)
-        if subscriber is not None:
-            self._notifier.tell(subscriber)
+        opening = self._by_session.get(identity)
+        if opening is not None and opening.subscriber is not None:
+            self._notifier.tell(opening.subscriber)
 
     def end_session(self, identity: str) -> None:
         """End the GET stream of the session, if one is open."""
-        stream = self._by_session.pop(identity, None)
-        if stream is not None:
-            stream.end()
+        opening = self._by_session.pop(identity, None)
+        if opening is not None:
+            opening.stream.end()
 
     def close(self) -> None:
         """Tell every stream to end, with its result where the protocol has one; take no further ones."""
         self._closing = True
         self._notifier.close()
-        for stream, last in self._open.items():
-            stream.end(last)
+        if self._comments is not None:
+            self._comments.cancel()
+        for opening in self._open:
+            opening.stream.end(opening.last)

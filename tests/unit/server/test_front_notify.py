@@ -7,12 +7,14 @@ import itertools
 from collections.abc import Callable
 
 from front_samples import ADMINS, published, put, tool
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from arion_tds.auth.access import TokenCaller
 from arion_tds.auth.rbac import Token
 from arion_tds.model.caller import Anonymous
 from arion_tds.model.tool import Tool
-from arion_tds.server.notify import ChangeNotifier
+from arion_tds.server.notify import AT_ONCE, ChangeNotifier, Subscriber
 from arion_tds.server.sse import EventStream
 from arion_tds.view import Published
 
@@ -193,3 +195,86 @@ def test_many_changes_before_a_round_are_joined_and_nobody_misses_one() -> None:
         put(place, tool(f"secret{number}", rbac=ADMINS))
     crank.turn()
     assert (anybody.count, admin.count) == (0, 1)
+
+
+class Slow(Heard):
+    """A stream that remembers when it was told; writing to it takes a while."""
+
+    __slots__ = ("_crank", "_takes", "opened", "times")
+
+    def __init__(self, crank: Crank, takes: float) -> None:
+        super().__init__()
+        self._crank = crank
+        self._takes = takes
+        self.opened = crank.now
+        self.times: list[float] = []
+
+    def push(self, message: bytes) -> bool:
+        self.times.append(self._crank.now)
+        self._crank.now += self._takes
+        return super().push(message)
+
+
+_steps = st.lists(
+    st.one_of(
+        st.just("change"),
+        st.just("open"),
+        st.just("leave"),
+        st.just("tell"),
+        st.floats(0.0, 0.3, allow_nan=False),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@example(["change", 0.0, "leave", "leave", "change", 0.05], 0.01, 5)
+@given(_steps, st.sampled_from((0.0, 0.0001, 0.01)), st.integers(0, 3 * AT_ONCE))
+def test_nobody_hears_more_often_than_the_interval_and_nobody_misses_the_last_change(
+    steps: list[str | float], takes: float, streams: int
+) -> None:
+    crank, place, notifier, _ = room(streams=0)
+    here: dict[Slow, Subscriber] = {}
+    seen: list[Slow] = []
+    changed = float("-inf")
+
+    def come() -> None:
+        one = Slow(crank, takes)
+        seen.append(one)
+        here[one] = notifier.add(one, b"{}", Anonymous())
+
+    for _ in range(streams):
+        come()
+    for number, step in enumerate(steps):
+        match step:
+            case "change":
+                put(place, tool(f"t{number}"))
+                changed = crank.now
+            case "open":
+                come()
+            case "leave" if here:
+                notifier.discard(here.pop(next(iter(here))))
+            case "tell" if here:
+                notifier.tell(next(iter(here.values())))
+            case float():
+                crank.turn(step)
+    for _ in range(50):
+        crank.turn(1.0)
+    for one in here:
+        if one.opened < changed:
+            assert one.times[-1:] >= [changed]
+    for one in seen:
+        gaps = [after - before for before, after in itertools.pairwise(one.times)]
+        assert all(gap > 0.1 - 1e-9 for gap in gaps), gaps
+
+
+def test_a_change_after_a_quiet_while_is_told_at_once() -> None:
+    crank, place, notifier, _ = room(streams=0)
+    stream = Slow(crank, 0.0)
+    notifier.add(stream, b"{}", Anonymous())
+    for number in range(3):
+        crank.turn(0.11)
+        put(place, tool(f"t{number}"))
+        now = crank.now
+        crank.turn()
+        assert stream.times[-1] == now

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 from typing import Any
 
 import aiohttp
 from front_house import BOTH, House, events, house, messages, tool
+
+from arion_tds.server.notify import AT_ONCE
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -158,3 +163,65 @@ async def test_a_client_that_left_is_forgotten() -> None:
             stream.close()
         await here.doorkeeper.until(0)
         here.put(tool("b"))
+
+
+async def test_the_first_change_is_told_at_once_and_a_storm_within_the_interval_not_again() -> None:
+    async with house(notify_interval=3600.0) as here, listening(here) as stream:
+        heard = messages(stream)
+        await anext(heard)
+        here.put(tool("first"))
+        assert (await anext(heard))["method"] == CHANGED["method"]
+        for number in range(1000):
+            here.put(tool(f"t{number}"))
+        await here.front.close()
+        assert "result" in await anext(heard)
+
+
+async def test_a_storm_of_updates_ends_with_a_message_after_which_the_list_has_the_newest_state() -> None:
+    async with house(notify_interval=0.01) as here, listening(here) as stream:
+        heard, old = messages(stream), tool("same", description="0")
+        await anext(heard)
+        here.put(old)
+        for number in range(1, 1000):
+            new = tool("same", description=str(number))
+            here.put(new, gone=(old,))
+            old = new
+            await asyncio.sleep(0)
+        while True:
+            assert (await anext(heard))["method"] == CHANGED["method"]
+            _, found = await here.ask("tools/list")
+            if [one["description"] for one in found["result"]["tools"]] == ["999"]:
+                break
+
+
+async def test_messages_pushed_one_upon_the_other_arrive_whole_and_in_order() -> None:
+    async with house() as here, listening(here) as stream:
+        heard = messages(stream)
+        await anext(heard)
+        (opening,) = here.front._streams._open
+        for number in range(300):
+            assert opening.stream.push(b'{"n":%d}' % number)
+            if not number % 7:
+                await asyncio.sleep(0)
+        assert [(await anext(heard))["n"] for _ in range(300)] == list(range(300))
+
+
+async def test_a_client_of_http_1_0_gets_bare_events() -> None:
+    async with house() as here:
+        session = await here.open()
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+        lines = [f"{name}: {value}" for name, value in {**session, **BOTH, "Host": f"127.0.0.1:{here.port}"}.items()]
+        writer.write("\r\n".join(("GET /mcp HTTP/1.0", *lines, "", "")).encode())
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readuntil(b"\n\n") == b": keep-alive\n\n"
+        here.put(tool("a"))
+        event = b"event: message\ndata: " + json.dumps(CHANGED, separators=(",", ":")).encode() + b"\n\n"
+        assert await reader.readuntil(b"\n\n") == event
+        writer.close()
+
+
+async def test_every_stream_gets_its_comments_however_many_there_are() -> None:
+    async with house(keepalive=0.01) as here, contextlib.AsyncExitStack() as stack:
+        streams = [events(await stack.enter_async_context(listening(here))) for _ in range(AT_ONCE + 1)]
+        for heard in streams:
+            assert [await anext(heard) is None for _ in range(5)] == [True, False, True, True, True]
