@@ -86,48 +86,6 @@ BENCHMARKS = (
         quick=("400",),
     ),
     Benchmark(
-        "growth",
-        "one changed tool in catalogs of 100 to 50,000",
-        (
-            Figure("by_tools/100/change_cpu_ms", "CPU of a change among 100", "ms"),
-            Figure("by_tools/10000/change_cpu_ms", "CPU of a change among 10,000", "ms", 1.0),
-            Figure("by_tools/50000/change_cpu_ms", "CPU of a change among 50,000", "ms"),
-            Figure("by_tools/50000/tool_kb", "memory per tool", "KB"),
-        ),
-        full=("changes",),
-        quick=("changes", "--small"),
-    ),
-    Benchmark(
-        "growth",
-        "1 to 1,000 scopes",
-        (
-            Figure("by_scopes/1000/scope_kb", "memory per scope", "KB"),
-            Figure("by_scopes/1000/change_cpu_ms", "CPU of a change among 1,000 scopes", "ms"),
-        ),
-        full=("scopes",),
-        quick=("scopes", "--small"),
-    ),
-    Benchmark(
-        "growth",
-        "1 to 5,000 open notification streams",
-        (
-            Figure("by_streams/5000/stream_kb", "memory per stream", "KB", 20),
-            Figure("by_streams/5000/last_told_p50_ms", "change to the last of 5,000 told, median", "ms"),
-        ),
-        full=("streams",),
-        quick=("streams", "--small"),
-    ),
-    Benchmark(
-        "growth",
-        "1 to 1,000 updates a second",
-        (
-            Figure("by_updates_per_second/1000_different/update_cpu_ms", "CPU per update at 1,000 a second", "ms"),
-            Figure("by_updates_per_second/1000_different/list_changed_per_s", "notifications to one client", "/s", 10),
-        ),
-        full=("updates",),
-        quick=("updates", "--small"),
-    ),
-    Benchmark(
         "stall",
         "longest turn of the event loop while 5,000 tools arrive",
         (
