@@ -7,6 +7,7 @@ exporter is not even loaded then.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import ssl
 import time
@@ -20,7 +21,7 @@ from arion_tds.server.spans import Spans
 
 if TYPE_CHECKING:
     from arion_tds.tracing.export import Exporter
-    from arion_tds.tracing.spans import Tracer
+    from arion_tds.tracing.spans import Tracer, Value
 
 
 class Traced:
@@ -53,14 +54,15 @@ def of(config: FileConfig, metrics: Metrics) -> Traced | None:
     except (OSError, KeyError, UnicodeDecodeError, ValueError, ssl.SSLError) as error:
         raise ConfigError([f"tracing: a secret or ca_file cannot be used: {error}"]) from error
     counters = {outcome: metrics.spans.labels(outcome) for outcome in export.OUTCOMES}
-    resource = {
+    resource: dict[str, Value] = {
         "service.name": wanted.service_name,
         "service.namespace": node.cluster,
         "service.instance.id": node.id,
         "service.version": __version__,
+        "process.pid": os.getpid(),
     }
     rng = random.Random()  # noqa: S311 - ids and jitter, not secrets
-    request = otlp.Request(dict(resource), "arion_tds", __version__)
+    request = otlp.Request(resource, "arion_tds", __version__)
     exporter = export.Exporter(settings, request, lambda outcome, count: counters[outcome].inc(count), rng)
     tracer = Tracer(exporter.put, ratio=wanted.sample_ratio, clock=time.time_ns, random_bits=rng.getrandbits)
     return Traced(exporter, tracer)

@@ -193,6 +193,15 @@ BENCHMARKS = (
         quick=("320",),
     ),
     Benchmark(
+        "tracing",
+        "REST tool called, with spans, 16 at once",
+        (
+            Figure("added_us_all_sampled", "extra CPU per call, every trace sampled", "µs"),
+            Figure("added_us_one_percent_sampled", "one trace in a hundred", "µs"),
+        ),
+        quick=("320",),
+    ),
+    Benchmark(
         "admin",
         "the operator's pages with 10,000 tools",
         (Figure("longest_turn_cpu_ms", "CPU of the longest turn", "ms"),),

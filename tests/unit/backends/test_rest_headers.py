@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from arion_tds.backends.headers import MAX_TARGET, outgoing
@@ -38,6 +40,14 @@ def test_headers_of_the_tool_are_sent_and_may_take_the_place_of_ours() -> None:
 
 def test_the_authority_becomes_the_host() -> None:
     assert headers(policy=HttpPolicy(authority="api.example:8443"))["host"] == "api.example:8443"
+
+
+def test_a_tracestate_goes_with_the_trace_unless_the_tool_has_one_of_its_own() -> None:
+    traced = dataclasses.replace(CONTEXT, tracestate="a=1")
+    for own, sent in (((), "a=1"), ((("Tracestate", "b=2"),), "b=2")):
+        made = outgoing(HttpRequest("GET", "/", own), DEFAULT_POLICY, traced)
+        assert isinstance(made, list), made
+        assert [value for name, value in made if name.lower() == "tracestate"] == [sent]
 
 
 @pytest.mark.parametrize("authority", ["", "a b", "a\r\nx: y", "é"])

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,7 @@ async def test_the_resource_says_which_gateway_it_is() -> None:
         await it.post("ping", {})
         await it.told(1)
     assert it.to.resource.pop("service.version")
+    assert it.to.resource.pop("process.pid") == os.getpid()
     assert it.to.resource == {"service.name": "gw", "service.instance.id": "gw-1", "service.namespace": "arion"}
 
 
