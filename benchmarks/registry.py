@@ -185,15 +185,6 @@ BENCHMARKS = (
     ),
     Benchmark(
         "tracing",
-        "spans of REST calls, 16 at once",
-        (
-            Figure("added_us_one_percent_sampled", "extra CPU per call, 1 % sampled", "µs"),
-            Figure("added_us_all_sampled", "extra CPU per call, all sampled", "µs"),
-        ),
-        quick=("320",),
-    ),
-    Benchmark(
-        "tracing",
         "REST tool called, with spans, 16 at once",
         (
             Figure("added_us_all_sampled", "extra CPU per call, every trace sampled", "µs"),
