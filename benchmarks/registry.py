@@ -252,4 +252,15 @@ BENCHMARKS = (
         full=("updates",),
         quick=("updates", "--small"),
     ),
+    Benchmark(
+        "push_latency",
+        "a pushed change, until a client hears of it, 10,000 tools",
+        (
+            Figure("push_to_list_changed_p50_ms", "push to list_changed, median", "ms", 3),
+            Figure("push_to_list_changed_p99_ms", "push to list_changed, p99", "ms", 15),
+            Figure("healthz_p99_ms", "GET /healthz in between, p99", "ms"),
+        ),
+        full=("10000",),
+        quick=("200", "5"),
+    ),
 )
