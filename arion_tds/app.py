@@ -149,12 +149,12 @@ class Gateway(Standing):
         )
         self.tenants = Tenants(shared, self.ingest, self.freshness, by_scope, self._tasks)
         self.reloader = Reloader(path, self.apply, lambda: self._config.file.reload.watch)
-        self._admin_token = file.admin.secret()
         self.rotation = Rotation(file.rotation.interval)
         self.rotation.add(pem.clusters(self.clusters))
         self.rotation.add(pem.upstreams(self.upstreams))
         self.rotation.add(self.tenants.watched)
         self.panel = Panel(self, time.time)  # noqa: TID251
+        self._admin = AdminListener(self.panel, token=file.admin.secret(), reuse_port=role is not None)
         self.ads: AdsClient | None = None if file.control_plane is None else self._ads_client(file.control_plane)
         pushes = file.control_plane is not None and file.control_plane.clusters
         self._cds = self._pushed_clusters(clusters, self.ads) if self.ads is not None and pushes else None
@@ -177,7 +177,9 @@ class Gateway(Standing):
         self._logs.open(stack)
         if self.siblings is not None:
             await stack.enter_async_context(self.siblings.running())
-        await self._start_admin(stack)
+        stack.push_async_callback(self._admin.close)
+        if not self._patient:
+            await self._start_admin()
         if self.cache is not None and self.coldstart is not None:
             scopes = [one.scope for one in self._config.gateways if one.scope is not None]
             await self.coldstart.read(scopes, shared=self._cds is not None)
@@ -205,17 +207,18 @@ class Gateway(Standing):
             _log.warning("%s", warning)
 
     async def open(self) -> None:
-        """As a worker: take connections once there is something to serve. With nobody beside us, not later than that.
+        """As a worker: take connections once there is something to serve, or when that takes too long.
 
-        One that stands in for another must not answer that there is no such tool.
+        While others serve there is no such time: one that stands in for another must not say that a tool is unknown.
         """
         plane = self._config.file.control_plane
         if self.ads is not None and plane is not None and not self._fetched:
-            patient = self._role is not None and self._role.patient
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if patient else plane.initial_fetch_timeout):
+                async with asyncio.timeout(None if self._patient else plane.initial_fetch_timeout):
                     await self.ads.wait_ready()
         await self._serve()
+        if self._patient:
+            await self._start_admin()
 
     async def _serve(self) -> None:
         if self._prepared is not None:
@@ -289,17 +292,18 @@ class Gateway(Standing):
     def _spans(self, listener: str) -> Spans | None:
         return None if self.traced is None else self.traced.spans(listener)
 
-    async def _start_admin(self, stack: AsyncExitStack) -> None:
+    async def _start_admin(self) -> None:
         host, port = sharing.split_address(self._config.file.admin.address)
-        shared = self._role is not None
-        admin = AdminListener(host, port, self.panel, token=self._admin_token, reuse_port=shared)
-        stack.push_async_callback(admin.close)
         try:
-            await admin.start()
+            await self._admin.start(host, port)
         except OSError as error:
             raise BindError(f"admin: cannot listen on {host}:{port}: {error.strerror or error}") from error
-        self.admin = admin.bound
-        _log.info("admin on http://%s", admin.bound)
+        self.admin = self._admin.bound
+        _log.info("admin on http://%s", self._admin.bound)
+
+    @property
+    def _patient(self) -> bool:
+        return self._role is not None and self._role.patient
 
     @property
     def patience(self) -> float:

@@ -50,7 +50,7 @@ def fixed(old: FileConfig, new: FileConfig) -> dict[str, object]:
 def shareable(file: FileConfig, count: int) -> None:
     """ConfigError when so many processes cannot serve this."""
     addresses = [("admin", file.admin.address), *((f"listener {one.name!r}", one.address) for one in file.listeners)]
-    why = sharing.obstacle(addresses)
+    why = None if count == 1 else sharing.obstacle(addresses)
     if why is not None:
         raise ConfigError([sharing.refusal(count, why)])
 

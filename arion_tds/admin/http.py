@@ -38,24 +38,20 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class AdminListener:
     """Serves until closed. `bound` is the address that was taken (port 0 in the config: any)."""
 
-    def __init__(
-        self, host: str, port: int, panel: Panel, *, token: bytes | None = None, reuse_port: bool = False
-    ) -> None:
+    def __init__(self, panel: Panel, *, token: bytes | None = None, reuse_port: bool = False) -> None:
         """Not listening yet: see `start`. `token` must be shown by whoever asks for more than health; None: nothing.
 
         `reuse_port`: other workers have the same address.
         """
         self._reuse_port = reuse_port or None
         self._token = token
-        self._host = host
-        self._port = port
         self._panel = panel
         self._runner: web.AppRunner | None = None
         self.bound = ""
 
-    async def start(self) -> None:
+    async def start(self, host: str, port: int) -> None:
         """Bind and serve. OSError when the address is taken."""
-        guard: list[Any] = [_local_only] if _is_loopback(self._host) else []
+        guard: list[Any] = [_local_only] if _is_loopback(host) else []
         if self._token is not None:
             guard.append(_tokened(self._token))
         app = web.Application(client_max_size=1 << 16, middlewares=[*guard, _in_words])
@@ -78,9 +74,9 @@ class AdminListener:
             app.router.add_get(path, handler)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=self._reuse_port).start()
-        host, port = self._runner.addresses[0][:2]
-        self.bound = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        await web.TCPSite(self._runner, host, port, reuse_address=True, reuse_port=self._reuse_port).start()
+        taken = self._runner.addresses[0]
+        self.bound = f"[{taken[0]}]:{taken[1]}" if ":" in taken[0] else f"{taken[0]}:{taken[1]}"
 
     async def close(self) -> None:
         """Stop serving."""

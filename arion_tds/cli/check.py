@@ -6,7 +6,7 @@ import argparse
 import pathlib
 import sys
 
-from arion_tds import offline
+from arion_tds import fitting, offline
 from arion_tds.config import judging
 from arion_tds.config.judging import Config
 
@@ -26,6 +26,7 @@ def run(chosen: argparse.Namespace) -> int:
     world = offline.World()
     if chosen.config is not None:
         loaded = judging.load(chosen.config)
+        fitting.shareable(loaded.file, loaded.file.workers or 1)
         for warning in loaded.warnings:
             print(f"warning: {warning}")
         listeners = len(loaded.file.listeners)

@@ -28,6 +28,7 @@ def run(chosen: argparse.Namespace) -> int:
     ready: Cell = ("ready", "bold green") if found["ready"] else ("not ready", "bold red")
     showing.line(f"arion-tds {found['version']}: ", ready)
     _plane(found.get("control_plane"))
+    _workers(found)
     _title("listeners")
     rows = [
         (name, f"http://{one['address']}/mcp", one["scope"], str(one["open_streams"]), str(one["running_calls"]))
@@ -63,6 +64,22 @@ def _plane(plane: _Json | None) -> None:
         last = f"; last: {plane['last_error']}" if plane["last_error"] else ""
         state = (f"away, {plane['attempts']} tries{last}; what it sent stays served", "red")
     showing.line(f"control plane {plane['address']}: ", state)
+
+
+def _workers(found: _Json) -> None:
+    """Each process, where there are several; the listeners' streams and calls are those of the one that was asked."""
+    if "workers" not in found:
+        return
+    _title(f"workers (worker {found['worker']} answers)")
+    showing.table(("worker", "pid", "state", "config", "streams", "calls"), [_worker(one) for one in found["workers"]])
+
+
+def _worker(one: _Json) -> tuple[Cell, ...]:
+    if "pid" not in one:
+        return str(one["worker"]), "-", ("does not answer", "red"), "-", "-", "-"
+    state: Cell = ("ready", "green") if one["ready"] else ("draining" if one["draining"] else "not ready", "red")
+    config = f"generation {one['config_generation']}"
+    return str(one["worker"]), str(one["pid"]), state, config, str(one["open_streams"]), str(one["running_calls"])
 
 
 def _scope(one: _Json) -> tuple[Cell, ...]:

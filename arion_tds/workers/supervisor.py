@@ -36,6 +36,8 @@ PATIENCE: Final = 30.0
 MARGIN: Final = 15.0
 """Seconds beyond those that a worker says it needs."""
 
+_LONGEST: Final = 90  # bytes: the system takes 107, with the socket's name
+
 _log = logging.getLogger("arion_tds.workers")
 
 
@@ -99,6 +101,8 @@ class Supervisor:
             _probe(whose, address)
         directory = pathlib.Path(tempfile.mkdtemp(prefix="arion-tds-"))
         try:
+            if len(bytes(directory)) > _LONGEST:
+                raise ConfigError([f"workers: {directory} is too long a path for their sockets: set TMPDIR"])
             async with asyncio.TaskGroup() as tasks:
                 for number in range(self._plan.count):
                     tasks.create_task(self._keep(number, directory))

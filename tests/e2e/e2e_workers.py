@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -225,9 +226,17 @@ def has(pid: int, remote: int) -> bool:
 
 @contextlib.asynccontextmanager
 async def team(
-    folder: Path, control_plane: MockControlPlane, search: dict[str, Any] | None = None, **keys: Any
+    folder: Path,
+    control_plane: MockControlPlane,
+    *,
+    search: dict[str, Any] | None = None,
+    runtime: Path | None = None,
+    **keys: Any,
 ) -> AsyncIterator[Team]:
-    """Two workers, ready, with a backend that says what it was asked (paths); `/slow` never answers."""
+    """Two workers, ready, with a backend that says what it was asked (paths); `/slow` never answers.
+
+    `search`: of the gateway. `runtime`: where their sockets are; a short path. `keys` of the config.
+    """
     asked: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -264,7 +273,8 @@ async def team(
         }
         path = folder / "gateway.yaml"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        process = Process.module(folder / "gateway.log", "arion_tds", "serve", "-c", str(path))
+        command = (sys.executable, "-m", "arion_tds", "serve", "-c", str(path))
+        process = Process(folder / "gateway.log", *command, env=None if runtime is None else {"TMPDIR": str(runtime)})
         stack.callback(process.kill)
         made = Team(process, path, config, control_plane, asked, stack)
         await made.ready()
