@@ -19,7 +19,7 @@ from arion_tds.auth import jwt
 from arion_tds.auth.access import AccessSettings, JwtAccess, Trusted, protected_resource
 from arion_tds.auth.jwks import JwksHttp, KeySource, LocalKeys, RemoteKeys
 from arion_tds.config.access import JwtConfig, JwtProviderConfig, LocalJwksConfig
-from arion_tds.config.file import ListenerConfig
+from arion_tds.config.listener import ListenerConfig
 from arion_tds.errors import ConfigError
 from arion_tds.metrics import Metrics
 from arion_tds.rotation import Watched

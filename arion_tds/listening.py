@@ -28,7 +28,7 @@ from arion_tds.catalog import Catalog
 from arion_tds.codemode.engine import Engine
 from arion_tds.codemode.limits import Limits
 from arion_tds.config import sharing
-from arion_tds.config.file import ListenerConfig
+from arion_tds.config.listener import ListenerConfig
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder, Sources
 from arion_tds.errors import BindError
