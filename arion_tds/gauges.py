@@ -5,6 +5,7 @@ In: the gateway. Out: values in its `Metrics`. Called by standing.
 
 from __future__ import annotations
 
+import asyncio
 import collections
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ def measure(gateway: Standing, now: float) -> None:
     """Bring the gauges up to date. `now`: monotonic seconds."""
     metrics = gateway.metrics
     metrics.ready.set(bool(gateway.ready()["ready"]))
+    metrics.tasks.set(len(asyncio.all_tasks()))
     metrics.problems.set(len(gateway.problems))
     metrics.config_generation.set(gateway.reloader.generation)
     metrics.config_refused.set(bool(gateway.reloader.last_error))

@@ -67,6 +67,7 @@ class Metrics:
         r = self.registry
         ProcessCollector(registry=r)
         self.ready = Gauge("arion_tds_ready", "1 once the gateway is ready", multiprocess_mode=_MAX, registry=r)
+        self.tasks = Gauge("arion_tds_tasks", "Tasks of the event loop", multiprocess_mode=_SUM, registry=r)
         self.tool_calls = Counter(
             "arion_tds_tool_calls",
             "Tool calls by tool; `other` are those of tools without a line of their own (metrics.tools)",
