@@ -71,8 +71,9 @@ async def main(calls: int, concurrent: int = 16) -> None:
             gateways[name] = process, clients
         turn = max(1, calls // ROUNDS // concurrent)
         costs: dict[str, list[float]] = {name: [] for name in gateways}
-        for _ in range(ROUNDS):
-            for name, (process, clients) in gateways.items():
+        for number in range(ROUNDS):
+            order = list(gateways.items())
+            for name, (process, clients) in reversed(order) if number % 2 else order:
                 cpu = process.cpu
                 await asyncio.gather(*(_drive(client, turn) for client in clients))
                 costs[name].append((process.cpu - cpu) / turn / concurrent * 1e6)
