@@ -31,6 +31,7 @@ def table(results: dict[str, Any]) -> str:
         load = f"{run['load']}"
         for figure in one.figures:
             bar = "" if figure.at_most is None else f"≤ {number(figure.at_most)}"
+            bar = bar if figure.at_least is None else f"≥ {number(figure.at_least)}"
             value = figure.of(run["line"])
             shown = "–" if value is None else f"{number(value)} {figure.unit}".strip()
             lines.append(f"| {words} | {figure.words} | {shown} | {bar} | {load} |")

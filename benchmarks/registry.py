@@ -14,6 +14,7 @@ class Figure:
     unit: str = ""
     at_most: float | None = None
     """The bar, where there is one."""
+    at_least: float | None = None
 
     def of(self, line: dict[str, object]) -> object:
         """The value, or None where the line has none."""
@@ -262,5 +263,17 @@ BENCHMARKS = (
         ),
         full=("10000",),
         quick=("200", "5"),
+    ),
+    Benchmark(
+        "workers",
+        "two workers against one, REST tool, 64 at once",
+        (
+            Figure("several/calls_per_second", "calls per second of two, client on the same cores", "/s"),
+            Figure("ratio", "two against one, whose client has the other core", at_least=1.8),
+            Figure("ratio_of_cores", "two on two cores against one on one, client included", at_least=1.8),
+            Figure("ratio_by_cpu", "by CPU per call alone", at_least=1.8),
+        ),
+        full=("10",),
+        quick=("1",),
     ),
 )
