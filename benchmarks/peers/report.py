@@ -18,7 +18,8 @@ class Measure:
     words: str
     path: tuple[str, ...]
     unit: str
-    more_is_better: bool = False
+    more_is_better: bool | None = False
+    """None: neither."""
 
     def of(self, gateway: dict[str, Any]) -> float | str | None:
         """The value, the reason why there is none, or None where it was not asked for."""
@@ -37,6 +38,8 @@ class Measure:
         """How many times better ours is; below 1 theirs is."""
         if not isinstance(ours, int | float) or not isinstance(theirs, int | float) or not ours or not theirs:
             return None
+        if self.more_is_better is None:
+            return None
         return ours / theirs if self.more_is_better else theirs / ours
 
 
@@ -48,7 +51,12 @@ def _calls(kind: str, words: str) -> list[Measure]:
             Measure(f"{words}, {concurrent} at once: CPU per call", (*path, "cpu_ms_per_call"), "ms"),
             Measure(f"{words}, {concurrent} at once: calls per second", (*path, "calls_per_second"), "/s", True),  # noqa: FBT003
         ]
-    return rows
+    busy = (f"{kind} 1", "calls 16")
+    return [
+        *rows,
+        Measure(f"{words}, 16 at once: cores that the gateway used", (*busy, "gateway_busy"), "", None),
+        Measure(f"{words}, 16 at once: cores of client and service", (*busy, "client_and_service_busy"), "", None),
+    ]
 
 
 MEASURES = (
