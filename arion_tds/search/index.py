@@ -6,7 +6,7 @@ Called by ingest (the only writer) and search.query (the reader), in one event l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -32,8 +32,8 @@ class SearchIndex:
         self.order = Order()
         """Slots in key order."""
         self._slots: dict[str, int] = {}
-        self._spellings = Order()  # `folded name NUL key`, for every name of every tool
-        self._names: list[tuple[str, ...]] = []
+        self._names: list[str] = []  # by slot: its folded names, NUL after each
+        self._spellings = Order()  # by each of the names, with those that follow it
         self._group_of = np.zeros(_FIRST_SLOTS, np.int32)  # by slot: the number of its group
         self._group_numbers: dict[Group, int] = {}
         self._groups: list[Group] = []  # these two by number
@@ -59,17 +59,16 @@ class SearchIndex:
         slot = self.words.add(document.terms, document.length)
         if slot == len(self.keys):
             self.keys.append("")
-            self._names.append(())
+            self._names.append("")
             if slot == len(self._group_of):
                 self._group_of = np.concatenate([self._group_of, np.zeros(slot // 2, np.int32)])
         self._slots[key] = slot
         self.keys[slot] = key
         self._group_of[slot] = self._enter((namespace, policy))
         self.order.add(key, slot)
-        names = tuple(dict.fromkeys(document.names))
-        self._names[slot] = names
-        for name in names:
-            self._spellings.add(f"{name}\0{key}", slot)
+        names = self._names[slot] = "".join([f"{name}\0" for name in dict.fromkeys(document.names)])
+        for spelling in _spellings(names):
+            self._spellings.add(spelling, slot)
 
     def remove(self, key: str) -> None:
         """Forget the tool; nothing happens when there is none of this key."""
@@ -78,10 +77,10 @@ class SearchIndex:
             return
         self.words.remove(slot)
         self._leave(int(self._group_of[slot]))
-        self.order.remove(key)
-        for name in self._names[slot]:
-            self._spellings.remove(f"{name}\0{key}")
-        self.keys[slot], self._names[slot] = "", ()
+        self.order.remove(key, slot)
+        for spelling in _spellings(self._names[slot]):
+            self._spellings.remove(spelling, slot)
+        self.keys[slot] = self._names[slot] = ""
 
     def named(self, folded: str) -> tuple[Slots, Slots]:
         """Slots of tools of that (folded) name, and of those with a longer name that begins with it; none twice."""
@@ -146,3 +145,10 @@ class SearchIndex:
         if not self._group_sizes[number]:
             del self._group_numbers[self._groups[number]]
             self._free_groups.append(number)
+
+
+def _spellings(names: str) -> Iterator[str]:
+    """Of `a NUL b NUL`: that, and `b NUL`. What begins with a name is found, and the first is no string of its own."""
+    while names:
+        yield names
+        names = names[names.index("\0") + 1 :]

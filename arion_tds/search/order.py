@@ -18,7 +18,7 @@ _LAST: Final = "\U0010ffff"
 
 
 class Order:
-    """A sorted map of names to slots."""
+    """Slots sorted by name; several may have the same one. Names are kept as they are given, not copied."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -30,10 +30,10 @@ class Order:
         return self._count
 
     def add(self, name: str, slot: int) -> None:
-        """Put in a name that is not there yet."""
+        """Put in a slot that does not have this name yet."""
         at = bisect.bisect_right(self._firsts, name) - 1
         run, slots = self._runs[at], self._slots[at]
-        place = bisect.bisect_left(run, name)
+        place = bisect.bisect_right(run, name)
         run.insert(place, name)
         slots.insert(place, slot)
         self._count += 1
@@ -44,14 +44,18 @@ class Order:
             self._slots.insert(at + 1, slots[half:])
             del run[half:], slots[half:]
 
-    def remove(self, name: str) -> None:
-        """Take out a name; nothing happens when it is not there."""
-        at = bisect.bisect_right(self._firsts, name) - 1
-        run = self._runs[at]
-        place = bisect.bisect_left(run, name)
-        if place == len(run) or run[place] != name:
-            return
-        del run[place], self._slots[at][place]
+    def remove(self, name: str, slot: int) -> None:
+        """Take out the slot of this name, which must be there."""
+        at = self._run(name)
+        while True:
+            run, slots = self._runs[at], self._slots[at]
+            place = bisect.bisect_left(run, name)
+            end = bisect.bisect_right(run, name, place)
+            if slot in slots[place:end]:
+                break
+            at += 1
+        place = slots.index(slot, place)
+        del run[place], slots[place]
         self._count -= 1
         if not run and at:
             del self._firsts[at], self._runs[at], self._slots[at]
@@ -60,7 +64,7 @@ class Order:
         """The slots of names that begin with the prefix (every name when it is empty), in name order."""
         found: list[int] = []
         end = prefix + _LAST
-        for at in range(bisect.bisect_right(self._firsts, prefix) - 1, bisect.bisect_right(self._firsts, end)):
+        for at in range(self._run(prefix), bisect.bisect_right(self._firsts, end)):
             run, slots = self._runs[at], self._slots[at]
             if run and run[0] >= prefix and run[-1] < end:
                 found += slots
@@ -79,3 +83,7 @@ class Order:
             start -= len(slots)
             end -= len(slots)
         return found
+
+    def _run(self, name: str) -> int:
+        """The first run that may hold the name."""
+        return max(bisect.bisect_left(self._firsts, name) - 1, 0)

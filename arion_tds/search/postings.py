@@ -2,10 +2,11 @@
 
 In: documents. Out: slots (small numbers that stand for documents) and scores by slot. Called by search.index.
 
-How a change stays cheap. A term's postings are one growing array of 32-bit numbers, slot and weight packed, so an
-addition appends about 60 numbers. A removal only counts: the slot's length becomes infinite, which makes its scores
-zero, and each of its terms has one stale posting more. A term with more than a quarter of stale postings is cut down on
-its own: there is no moment at which the whole index is compacted. A slot is used again once no term names it any more.
+How a change stays cheap. A term's postings are one growing array of 32-bit numbers, slot and weight packed (one alone,
+which is what half of all terms have, is a plain number), so an addition appends about 60 numbers. A removal only
+counts: the slot's length becomes infinite, which makes its scores zero, and each of its terms has one stale posting
+more. A term with more than a quarter of stale postings is cut down on its own: there is no moment at which the whole
+index is compacted. A slot is used again once no term names it any more.
 
 How scores stay exact. Document frequencies, count and average length are always those of the living documents, and all
 sums over documents are sums of integers: the scores are, to the bit, those of an index that was built anew.
@@ -32,6 +33,7 @@ _QUARTERS: Final = 4
 _WEIGHT_BITS: Final = 8
 _WEIGHT_MASK: Final = 0xFF
 _FIRST_SLOTS: Final = 256
+_SHORT: Final = 0xFFFF
 _FEW: Final = 24
 """Postings up to which a Python loop beats numpy."""
 
@@ -52,10 +54,10 @@ class Postings:
         self._total = 0  # quarters of weight over all living documents
         self._numbers: dict[str, int] = {}  # a number for each term
         self._texts: list[str] = []  # the rest is by number
-        self._postings: list[array[int]] = []
+        self._postings: list[array[int] | int] = []
         self._stale: list[int] = []
         self._free_numbers: list[int] = []
-        self._held: list[bytes] = []  # by slot: the numbers of its terms
+        self._held: list[bytes] = []  # by slot: the numbers of its terms, see _pack
         self._pending: list[int] = []  # by slot: stale postings that still name it
         self._free_slots: list[int] = []
         self._lengths: Floats = np.full(_FIRST_SLOTS, np.inf, np.float32)
@@ -66,14 +68,19 @@ class Postings:
         slot = self._take_slot()
         base = slot << _WEIGHT_BITS
         numbers, postings = self._numbers, self._postings
-        held = array("I")
+        held: list[int] = []
         for term, weight in terms.items():
             number = numbers.get(term)
             if number is None:
-                number = self._new_term(term)
-            postings[number].append(base | weight)
+                number = self._new_term(term, base | weight)
+            else:
+                known = postings[number]
+                if isinstance(known, int):
+                    postings[number] = array("I", (known, base | weight))
+                else:
+                    known.append(base | weight)
             held.append(number)
-        self._held[slot] = held.tobytes()
+        self._held[slot] = _pack(held)
         self._lengths[slot] = length
         self._total += length
         self._living += 1
@@ -84,7 +91,7 @@ class Postings:
         self._living -= 1
         self._total -= int(self._lengths[slot])
         self._lengths[slot] = np.inf
-        held = array("I", self._held[slot])
+        held = _unpack(self._held[slot])
         self._held[slot] = b""
         self._pending[slot] = len(held)
         if not held:
@@ -92,7 +99,8 @@ class Postings:
         stale, postings = self._stale, self._postings
         for number in held:
             stale[number] += 1
-            if stale[number] * 4 > len(postings[number]):
+            known = postings[number]
+            if isinstance(known, int) or stale[number] * 4 > len(known):
                 self._cut(number)
 
     def living(self) -> npt.NDArray[np.bool_]:
@@ -102,7 +110,7 @@ class Postings:
     def frequency(self, term: str) -> int:
         """How many documents hold the term."""
         number = self._numbers.get(term)
-        return 0 if number is None else len(self._postings[number]) - self._stale[number]
+        return 0 if number is None else self._count(number) - self._stale[number]
 
     def like(self, letter: str) -> Mapping[str, str]:
         """Terms that begin with the letter, each with a word that has it; only what a correction may lead to."""
@@ -118,7 +126,8 @@ class Postings:
             number = self._numbers.get(term)
             if number is None:
                 continue
-            packed = np.frombuffer(self._postings[number], np.uint32)
+            known = self._postings[number]
+            packed = np.array([known], np.uint32) if isinstance(known, int) else np.frombuffer(known, np.uint32)
             frequency = len(packed) - self._stale[number]
             idf = math.log(1 + (self._living - frequency + 0.5) / (frequency + 0.5))
             slots = (packed >> _WEIGHT_BITS).astype(np.intp)
@@ -147,14 +156,21 @@ class Postings:
             self._lengths = np.concatenate([self._lengths, np.full(slot // 2, np.inf, np.float32)])
         return slot
 
-    def _new_term(self, term: str) -> int:
+    def _count(self, number: int) -> int:
+        """Postings of the term, stale ones included."""
+        known = self._postings[number]
+        return 1 if isinstance(known, int) else len(known)
+
+    def _new_term(self, term: str, packed: int) -> int:
+        """The number of a term with its first posting."""
         if self._free_numbers:
             number = self._free_numbers.pop()
             self._texts[number] = term
+            self._postings[number] = packed
         else:
             number = len(self._postings)
             self._texts.append(term)
-            self._postings.append(array("I"))
+            self._postings.append(packed)
             self._stale.append(0)
         self._numbers[term] = number
         if not term.isalpha():  # nor is any word that has it
@@ -166,21 +182,23 @@ class Postings:
 
     def _cut(self, number: int) -> None:
         """Drop the stale postings of a term, and the term itself when no other is left."""
-        postings = self._postings[number]
+        known = self._postings[number]
+        postings = array("I", (known,)) if isinstance(known, int) else known
         if self._stale[number] == len(postings):
             self._release([packed >> _WEIGHT_BITS for packed in postings])
-            self._postings[number] = array("I")
+            self._postings[number] = 0
             self._forget(number)
         elif len(postings) <= _FEW:
             held = self._held
             self._release([packed >> _WEIGHT_BITS for packed in postings if not held[packed >> _WEIGHT_BITS]])
-            self._postings[number] = array("I", [packed for packed in postings if held[packed >> _WEIGHT_BITS]])
+            living = [packed for packed in postings if held[packed >> _WEIGHT_BITS]]
+            self._postings[number] = living[0] if len(living) == 1 else array("I", living)
         else:
             view = np.frombuffer(postings, np.uint32)
             slots = view >> _WEIGHT_BITS
-            living = np.isfinite(self._lengths[slots])
-            self._release(slots[~living].tolist())
-            self._postings[number] = array("I", view[living].tobytes())
+            there = np.isfinite(self._lengths[slots])
+            self._release(slots[~there].tolist())
+            self._postings[number] = array("I", view[there].tobytes())
         self._stale[number] = 0
 
     def _release(self, dead: Iterable[int]) -> None:
@@ -201,3 +219,13 @@ class Postings:
             letters.pop(term, None)
             if not letters:
                 del self._letters[term[0]]
+
+
+def _pack(numbers: Sequence[int]) -> bytes:
+    """The kind of number, then the numbers: most catalogs have fewer terms than two bytes can count."""
+    kind = "H" if max(numbers, default=0) <= _SHORT else "I"
+    return kind.encode() + array(kind, numbers).tobytes()
+
+
+def _unpack(packed: bytes) -> array[int]:
+    return array(chr(packed[0]), packed[1:])
