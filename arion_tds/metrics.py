@@ -219,6 +219,10 @@ class Metrics:
             multiprocess_mode=_SUM,
             registry=r,
         )
+        self._of_control_plane(r)
+        self._of_workers(r)
+
+    def _of_control_plane(self, r: CollectorRegistry) -> None:
         self.xds_connected = Gauge(
             "arion_tds_xds_connected", "1 while the control plane's stream is up", multiprocess_mode=_MIN, registry=r
         )
@@ -245,7 +249,6 @@ class Metrics:
             buckets=_LATENCY,
             registry=r,
         )
-        self._of_workers(r)
 
     def _of_workers(self, r: CollectorRegistry) -> None:
         self.workers = Gauge("arion_tds_workers", "Processes that serve", multiprocess_mode=_SUM, registry=r)

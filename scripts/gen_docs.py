@@ -90,11 +90,16 @@ def command_line() -> str:
             continue
         helps = {one.dest: one.help or "" for one in found._choices_actions}
         for name, parser in found.choices.items():
-            rows = [f"| {argument(one)} | {meaning(one)} |" for one in parser._actions if one.dest != "help"]
+            rows = [f"| {argument(one)} | {meaning(one)} |" for one in parser._actions if shown(one)]
             head = ["| argument | meaning |", "|---|---|"] if rows else []
             said = helps[name]
             parts.append("\n".join([f"## `{name}`", "", f"{said[:1].upper()}{said[1:]}.", "", *head, *rows, ""]))
     return "\n".join(parts)
+
+
+def shown(one: argparse.Action) -> bool:
+    """Whether it is for people."""
+    return one.dest != "help" and one.help is not argparse.SUPPRESS
 
 
 def argument(one: argparse.Action) -> str:

@@ -46,6 +46,8 @@ def _commands() -> list[_Command]:
         options = []
         files = False
         for action in parser._actions:  # noqa: SLF001
+            if action.help is argparse.SUPPRESS:
+                continue
             files = files or action.metavar in {"FILE", "DOCUMENT"}
             options += [(flag, action.help or "") for flag in action.option_strings if flag.startswith("--")]
         found.append(_Command(name, helps.get(name, ""), tuple(options), files))
