@@ -265,6 +265,20 @@ BENCHMARKS = (
         quick=("200", "5"),
     ),
     Benchmark(
+        "fanout",
+        "one change to 500 gateways, from the example control plane",
+        (
+            Figure("500/cpu_us_per_gateway", "its CPU per gateway", "µs"),
+            Figure("500/p50_ms", "push to the median gateway", "ms"),
+            Figure("500/p99_ms", "push to the 99th of a hundred", "ms"),
+            Figure("500/last_ms", "push to the last", "ms"),
+            Figure("500/stream_kb", "its memory per stream", "KB"),
+            Figure("500/storm/seconds", "all connect at once, 1,000 tools each", "s"),
+        ),
+        full=("500",),
+        quick=("20",),
+    ),
+    Benchmark(
         "workers",
         "two workers against one, REST tool, 64 at once",
         (

@@ -13,7 +13,7 @@ from typing import Final
 
 import aiohttp
 
-READY_SECONDS: Final = 20.0
+READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 10.0
 LOG_LINES: Final = 10_000
 

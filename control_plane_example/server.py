@@ -92,6 +92,7 @@ class XdsServer:
         self.address = ""
         self._settings = settings
         self._server: grpc.aio.Server | None = None
+        self._encoder = wire.Encoder(settings.identifier)
         self._is_open = False
         self.last_number = first_number - 1
         self._changed = asyncio.Condition()
@@ -100,7 +101,8 @@ class XdsServer:
         """Listen on `host:port` (0: any free port). Returns the address in use; OSError when it cannot be had."""
         server = grpc.aio.server(options=_OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(
-            self._delta, request_deserializer=wire.parse, response_serializer=wire.encode
+            self._delta,
+            request_deserializer=wire.parse,  # responses are written as bytes
         )
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(wire.SERVICE, {wire.METHOD: handler}),))
         try:
@@ -137,8 +139,7 @@ class XdsServer:
                 _log.info("changed fleet=%s type=%s: %s", fleet, documents.kind_of(type_url), _some(names))
             for stream in self.streams.values():
                 session = stream.session
-                if session is not None and session.fleet == fleet:
-                    session.changed(of_fleet)
+                if session is not None and session.fleet == fleet and session.changed(of_fleet):
                     stream.wake.set()
         return changes
 
@@ -285,7 +286,7 @@ class XdsServer:
                     stream.number, documents.kind_of(outgoing.type_url), outgoing.nonce,
                     len(outgoing.resources), len(outgoing.removed),
                 )  # fmt: skip
-                await context.write(wire.response(outgoing, self._settings.identifier))
+                await context.write(self._encoder.response(outgoing))
 
     def _may_answer(self, session: Session) -> bool:
         if not self._is_open:
@@ -311,7 +312,7 @@ async def _write_raw(stream: Stream, session: Session, context: Any) -> None:  #
         for each in response.resources
     }
     session.record(Outgoing(response.type_url, nonce, tuple(versions.items()), tuple(response.removed_resources)))
-    await context.write(message)
+    await context.write(wire.encode(message))
     stream.raw.popleft()
     if not done.done():
         done.set_result(None)

@@ -168,6 +168,9 @@ class Subscription:
             size += cost
             self.sent[name] = held
             resources.append((name, held))
+        if not self._updates:
+            # A dict keeps the room that it once needed, and every stream has one.
+            self._updates, self._round = {}, []
         if not resources and (not self._owes_answer or self._has_removals()):
             return None
         resources.sort()

@@ -122,8 +122,11 @@ def test_a_response_carries_what_was_sent(
     resources: dict[str, tuple[str, bytes]], removed: list[str], type_url: str, nonce: str
 ) -> None:
     sent = tuple((name, Held(version, payload)) for name, (version, payload) in resources.items())
-    message = wire.response(Outgoing(type_url, nonce, sent, tuple(removed)), "me")
+    outgoing, encoder = Outgoing(type_url, nonce, sent, tuple(removed)), wire.Encoder("me")
+    message = wire.response(outgoing, "me")
     read = discovery_pb2.DeltaDiscoveryResponse.FromString(wire.encode(message))
+    for _ in ("encoded", "remembered"):
+        assert discovery_pb2.DeltaDiscoveryResponse.FromString(encoder.response(outgoing)) == read
     assert (read.type_url, read.nonce, list(read.removed_resources)) == (type_url, nonce, removed)
     assert {one.name: (one.version, one.resource.value) for one in read.resources} == resources
     assert {one.resource.type_url for one in read.resources} <= {type_url}

@@ -152,6 +152,16 @@ def test_a_response_is_read_by_the_other_implementation() -> None:
     assert read == expected
 
 
+def test_streams_that_are_sent_the_same_differ_in_the_nonce_alone_and_little_is_remembered() -> None:
+    encoder = wire.Encoder("me")
+    held = tuple((f"s/c/{number}", Held("v", bytes(wire.KEPT_BYTES // 4))) for number in range(8))
+    outgoing = [Outgoing("type/T", f"{stream}-1", (one,)) for one in held for stream in (1, 2)]
+    outgoing += [Outgoing("type/T", "n" * 200, held), Outgoing("type/T", "", held[:1])]
+    for one in outgoing:
+        assert wire.DeltaDiscoveryResponse.parse(encoder.response(one)) == wire.response(one, "me")
+        assert sum(map(len, encoder._bodies.values())) == encoder._size <= wire.KEPT_BYTES
+
+
 def test_a_request_of_the_other_implementation_is_read() -> None:
     request = discovery_pb2.DeltaDiscoveryRequest(
         type_url="type/T",
