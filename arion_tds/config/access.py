@@ -270,6 +270,8 @@ class LimitsConfig(Model):
     """Requests under way, streams not counted. More get 503."""
     max_connections: int = Field(default=4096, ge=1)
     """Open connections. The one that has been idle longest makes room for a new one."""
+    max_unsent_bytes: int = Field(default=1 << 28, ge=1 << 20)
+    """Of answers that clients have not taken yet. Beyond, the client that took nothing for longest is cut off."""
     max_streams_per_caller: int = Field(default=1000, ge=1)
     """Open notification streams of one caller."""
     max_header_bytes: int = Field(default=8190, ge=1024, le=1 << 20)
@@ -305,6 +307,7 @@ class LimitsConfig(Model):
         """As the value that the listening socket takes."""
         return ConnectionSettings(
             max_connections=self.max_connections,
+            max_unsent_bytes=self.max_unsent_bytes,
             header_timeout=self.header_timeout,
             idle_timeout=self.idle_timeout,
             write_timeout=self.write_timeout,

@@ -2,7 +2,8 @@
 
 aiohttp bounds the size of headers and closes idle connections. Added here: a limit on connections, where the one that
 has been idle longest makes room; a time within which a request's headers must be complete; a time within which a
-client must take what is written to it; short answers to what is no HTTP. Used by http.
+client must take what is written to it; a limit on what all of them together have not taken; short answers to what is
+no HTTP. Used by http.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class ConnectionSettings:
     """Times in seconds, sizes in bytes. `max_header_bytes`: of one header line, and of the request line."""
 
     max_connections: int = 4096
+    max_unsent_bytes: int = 1 << 28
     header_timeout: float = 10.0
     idle_timeout: float = 75.0
     write_timeout: float = 30.0
@@ -40,12 +42,14 @@ class ConnectionSettings:
 class Gate:
     """The open connections of one listener. `refused` hears why one was not served ("full", "evicted", "slow", …)."""
 
-    __slots__ = ("_idle", "_open", "_settings", "refused")
+    __slots__ = ("_idle", "_open", "_settings", "_unsent", "_unsent_bytes", "refused")
 
     def __init__(self, settings: ConnectionSettings, refused: Callable[[str], None]) -> None:
         self._settings = settings
         self._open: set[Connection] = set()
         self._idle: dict[Connection, None] = {}
+        self._unsent: dict[Connection, int] = {}  # of those that take nothing, oldest first
+        self._unsent_bytes = 0
         self.refused = refused
 
     def __len__(self) -> int:
@@ -69,6 +73,24 @@ class Gate:
         """It is gone."""
         self._open.discard(connection)
         self._idle.pop(connection, None)
+        self.taken(connection)
+
+    def unsent(self, connection: Connection, size: int) -> None:
+        """So many bytes wait for a client that takes nothing at the moment: it may be that somebody has to go.
+
+        Answers are written one after the other, each once the one before is taken: there is not more to come.
+        """
+        self._unsent_bytes += size
+        self._unsent[connection] = size
+        while self._unsent_bytes > self._settings.max_unsent_bytes:
+            oldest = next(iter(self._unsent))
+            self.taken(oldest)
+            self.refused("unsent")
+            oldest.abort()
+
+    def taken(self, connection: Connection) -> None:
+        """It takes again what is written to it, or is gone."""
+        self._unsent_bytes -= self._unsent.pop(connection, 0)
 
     def busy(self, connection: Connection) -> None:
         """It is being served."""
@@ -140,12 +162,16 @@ class Connection(RequestHandler):
         """The client does not take what we write: it has a while to do so."""
         super().pause_writing()
         self._write_timer = self._loop.call_later(self._limits.write_timeout, self._stuck)
+        transport = self.transport
+        if transport is not None:
+            self._gate.unsent(self, transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """It does again."""
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
+        self._gate.taken(self)
         super().resume_writing()
 
     def abort(self) -> None:

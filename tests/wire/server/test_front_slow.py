@@ -143,6 +143,25 @@ async def test_a_client_that_takes_nothing_is_cut_off() -> None:
         writer.close()
 
 
+async def test_beyond_max_unsent_bytes_the_client_that_took_nothing_for_longest_is_cut_off() -> None:
+    big = tool("big", description="x" * 20_000_000)
+    list_all = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    asked = HEAD + b"Content-Length: %d\r\n\r\n" % len(list_all) + list_all
+    async with house(big) as here, listening(here, max_unsent_bytes=25_000_000):
+        first, second = await Raw.open(here), await Raw.open(here)
+        for one in (first, second):
+            one.writer.transport.pause_reading()
+        first.send(asked)
+        second.send(asked)
+        await here.doorkeeper.until_refused("unsent")
+        first.writer.transport.resume_reading()
+        assert len(await first.over()) < 20_000_000
+        async with here.http.post(here.url, data=PING, headers={"Content-Type": "application/json", **BOTH}) as good:
+            assert good.status == 200
+        first.close()
+        second.writer.transport.abort()
+
+
 async def test_when_all_connections_are_taken_the_longest_idle_one_makes_room() -> None:
     async with house() as here, listening(here, max_connections=3) as listener:
         first, second, third = [await Raw.open(here) for _ in range(3)]
