@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: check test fast hostile churn demo conformance conformance-upstream upstreams-e2e proto docs search-eval bench bench-peers clean
+.PHONY: check test fast hostile churn soak demo conformance conformance-upstream upstreams-e2e proto docs search-eval bench bench-peers clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,10 @@ hostile: $(READY)
 
 churn: $(READY)
 	ARION_TDS_CHURN=200 $(BIN)/python -m pytest -q -s --show-capture=no tests/e2e/test_churn.py
+
+# Ten minutes of churn, faults, slow readers and clients of both eras: memory, descriptors, tasks, errors.
+soak: $(READY)
+	ARION_TDS_SOAK=600 $(BIN)/python -m pytest -q -s --show-capture=no tests/e2e/test_soak.py
 
 demo: $(READY)
 	@$(BIN)/python scripts/demo.py
