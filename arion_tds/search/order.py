@@ -47,14 +47,13 @@ class Order:
     def remove(self, name: str, slot: int) -> None:
         """Take out the slot of this name, which must be there."""
         at = self._run(name)
-        while True:
-            run, slots = self._runs[at], self._slots[at]
-            place = bisect.bisect_left(run, name)
-            end = bisect.bisect_right(run, name, place)
-            if slot in slots[place:end]:
-                break
-            at += 1
-        place = slots.index(slot, place)
+        run, slots = self._runs[at], self._slots[at]
+        place = bisect.bisect_left(run, name)
+        if place == len(run) or slots[place] != slot:  # one of several of the name, here or in the runs that follow
+            while slot not in slots[place : bisect.bisect_right(run, name, place)]:
+                at, place = at + 1, 0
+                run, slots = self._runs[at], self._slots[at]
+            place = slots.index(slot, place)
         del run[place], slots[place]
         self._count -= 1
         if not run and at:

@@ -33,7 +33,6 @@ _QUARTERS: Final = 4
 _WEIGHT_BITS: Final = 8
 _WEIGHT_MASK: Final = 0xFF
 _FIRST_SLOTS: Final = 256
-_SHORT: Final = 0xFFFF
 _FEW: Final = 24
 """Postings up to which a Python loop beats numpy."""
 
@@ -182,11 +181,12 @@ class Postings:
 
     def _cut(self, number: int) -> None:
         """Drop the stale postings of a term, and the term itself when no other is left."""
-        known = self._postings[number]
-        postings = array("I", (known,)) if isinstance(known, int) else known
-        if self._stale[number] == len(postings):
+        postings = self._postings[number]
+        if isinstance(postings, int):
+            self._release((postings >> _WEIGHT_BITS,))
+            self._forget(number)
+        elif self._stale[number] == len(postings):
             self._release([packed >> _WEIGHT_BITS for packed in postings])
-            self._postings[number] = 0
             self._forget(number)
         elif len(postings) <= _FEW:
             held = self._held
@@ -213,6 +213,7 @@ class Postings:
         term = self._texts[number]
         del self._numbers[term]
         self._texts[number] = ""
+        self._postings[number] = 0
         self._free_numbers.append(number)
         letters = self._letters.get(term[0])
         if letters is not None:
@@ -223,9 +224,11 @@ class Postings:
 
 def _pack(numbers: Sequence[int]) -> bytes:
     """The kind of number, then the numbers: most catalogs have fewer terms than two bytes can count."""
-    kind = "H" if max(numbers, default=0) <= _SHORT else "I"
-    return kind.encode() + array(kind, numbers).tobytes()
+    try:
+        return b"H" + array("H", numbers).tobytes()
+    except OverflowError:
+        return b"I" + array("I", numbers).tobytes()
 
 
 def _unpack(packed: bytes) -> array[int]:
-    return array(chr(packed[0]), packed[1:])
+    return array(packed[:1].decode(), packed[1:])

@@ -50,3 +50,14 @@ def test_room_grows_with_the_documents() -> None:
     slots = [words.add({"word": 4}, 4) for _ in range(1000)]
     assert slots == list(range(1000))
     assert (words.scores([("word", 1.0)]) > 0).all()
+
+
+def test_a_document_of_terms_that_two_bytes_cannot_count_goes_as_it_came() -> None:
+    words = Postings()
+    many = words.add({f"term{at}": 1 for at in range(70_000)}, 70_000)
+    late = words.add({"term3": 1, "term69999": 1, "late": 2}, 4)
+    assert words.frequency("term69999") == words.frequency("term3") == 2
+    words.remove(late)
+    assert [words.frequency(term) for term in ("term3", "term69999", "late")] == [1, 1, 0]
+    words.remove(many)
+    assert words.frequency("term69999") == 0
