@@ -4,7 +4,8 @@ The example control plane as a process of its own; every gateway is simulated by
 own that asks for all four types of one scope and ACKs what it gets. Measured, by number of gateways: CPU of the control
 plane for each gateway that hears of a change, and the time from the PUT until the median, the 99th and the last gateway
 have it; CPU of a change that concerns one gateway among them all; memory of a stream; and a storm, in which all of them
-connect at once and are sent 1,000 tools each: CPU, memory of a stream then, and the most memory that there ever was.
+connect at once and are sent 1,000 tools each: CPU, memory of a stream then, and the most memory that there ever was;
+and the same when they have these tools already, as after a restart of the control plane.
 Times contain the simulation, which runs on the same cores.
 """
 
@@ -17,7 +18,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import aiohttp
@@ -29,6 +30,7 @@ from benchmarks import rig
 from control_plane_example.documents import API_VERSION, CATALOG, TYPE_URLS
 
 SIZES = (100, 500)
+NOTHING: Mapping[str, str] = {}
 TOOLS = 1000
 ROUNDS = 20
 SCOPE = "fleet/main"
@@ -42,10 +44,11 @@ OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_len
 class Gateway:
     """One simulated gateway: a stream, and when it last heard of something."""
 
-    def __init__(self, address: str, name: str, scope: str) -> None:
+    def __init__(self, address: str, name: str, scope: str, have: Mapping[str, str]) -> None:
+        """`have`: the versions of tools that it says it has."""
         self._channel = grpc.aio.insecure_channel(address, OPTIONS)
         self._call: Any = self._channel.stream_stream(METHOD)()
-        self._name, self._scope = name, scope
+        self._name, self._scope, self._have = name, scope, have
         self.heard = asyncio.Event()
         self.at = 0.0
         self.responses = self.resources = 0
@@ -55,6 +58,8 @@ class Gateway:
         try:
             for number, kind in enumerate(CATALOG):
                 request = discovery_pb2.DeltaDiscoveryRequest(type_url=TYPE_URLS[kind], resource_names_subscribe=["*"])
+                if kind == "McpTool":
+                    request.initial_resource_versions.update(self._have)
                 if number == 0:
                     request.node.id, request.node.cluster = self._name, "arion"
                     request.node.metadata.update({"scopes": [self._scope]})
@@ -64,11 +69,9 @@ class Gateway:
                 response = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
                 ack = discovery_pb2.DeltaDiscoveryRequest(type_url=response.type_url, response_nonce=response.nonce)
                 await self._call.write(ack.SerializeToString())
-                self.at, self.responses, self.resources = (
-                    now,
-                    self.responses + 1,
-                    self.resources + len(response.resources),
-                )
+                self.at = now
+                self.responses += 1
+                self.resources += len(response.resources)
                 self.heard.set()
         finally:
             await self._channel.close()
@@ -95,6 +98,11 @@ class Plane:
         async with self._http.put("/resources", data=json.dumps(documents)) as response:
             response.raise_for_status()
 
+    async def versions(self) -> dict[str, str]:
+        """Of every tool by its full id."""
+        async with self._http.get("/resources") as response:
+            return {one["name"]: one["version"] for one in await response.json()}
+
 
 async def until(gateways: list[Gateway], responses: int, resources: int) -> None:
     """Wait until each has got so much since it connected, and ACKed it."""
@@ -118,16 +126,16 @@ async def told(gateways: list[Gateway], change: Coroutine[Any, Any, None]) -> li
 
 
 @contextlib.asynccontextmanager
-async def running(tools: int) -> AsyncIterator[tuple[Plane, Callable[[str, str], Gateway]]]:
-    """A control plane with so many tools, and what connects one gateway more: name and scope in, the gateway out."""
+async def running(tools: int) -> AsyncIterator[tuple[Plane, Callable[..., Gateway]]]:
+    """A control plane with so many tools, and what connects one gateway more by name, scope and what it has."""
     xds, http = (f"127.0.0.1:{rig.free_port()}" for _ in range(2))
     process = await rig.spawn("-m", "control_plane_example", "--address", xds, "--http", http)
     try:
         async with aiohttp.ClientSession(f"http://{http}") as session, asyncio.TaskGroup() as group:
             tasks: list[asyncio.Task[None]] = []
 
-            def connect(name: str, scope: str) -> Gateway:
-                made = Gateway(xds, name, scope)
+            def connect(name: str, scope: str, have: Mapping[str, str] = NOTHING) -> Gateway:
+                made = Gateway(xds, name, scope, have)
                 tasks.append(group.create_task(made.run()))
                 return made
 
@@ -191,9 +199,24 @@ async def storm(count: int) -> dict[str, Any]:
         }
 
 
+async def again(count: int) -> dict[str, Any]:
+    """All of them connect, and have 1,000 tools already: after a restart of the control plane."""
+    async with running(TOOLS) as (plane, connect):
+        have = await plane.versions()
+        await until([connect("first", SCOPE, have)], len(CATALOG), 0)
+        cpu, begun = plane.process.cpu, time.perf_counter()
+        gateways = [connect(f"gateway-{number}", SCOPE, have) for number in range(count)]
+        await until(gateways, len(CATALOG), 0)
+        assert not any(one.resources for one in gateways)
+        return {
+            "seconds": round(time.perf_counter() - begun, 2),
+            "cpu_ms_per_gateway": round((plane.process.cpu - cpu) / count * 1e3, 2),
+        }
+
+
 async def measured(count: int) -> dict[str, Any]:
     """With so many gateways."""
-    return {**await changes(count), "storm": await storm(count)}
+    return {**await changes(count), "storm": await storm(count), "again": await again(count)}
 
 
 def _peak(process: rig.Process) -> float:
