@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client.metrics import MetricWrapperBase
 
 from arion_tds.admin import http
 from arion_tds.cli import main
@@ -108,16 +107,24 @@ def test_pods_are_found_by_the_labels_that_they_have() -> None:
     assert of("HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]["name"] == of("Deployment")["metadata"]["name"]
 
 
-def test_the_autoscaler_counts_a_metric_that_exists() -> None:
-    text = (ROOT / "deploy" / "kubernetes" / "autoscaling.yaml").read_text()
-    known = {
-        one._name + ("_total" if one._type == "counter" else "")
-        for one in vars(Metrics()).values()
-        if isinstance(one, MetricWrapperBase)
-    }
-    assert set(re.findall(r"arion_tds_\w+_total", text)) <= known
+def test_the_autoscaler_adds_pods_before_a_pod_has_used_up_its_cores() -> None:
     (metric,) = of("HorizontalPodAutoscaler")["spec"]["metrics"]
-    assert f"as: {metric['pods']['metric']['name']}" in text
+    assert metric["resource"]["name"] == "cpu"
+    target = metric["resource"]["target"]["averageValue"]
+    requested = container()["resources"]["requests"]["cpu"]
+    workers = config().file.workers
+    assert workers is not None
+    assert _millis(requested) <= _millis(target) < 1000 * workers
+    assert "cpu" not in container()["resources"]["limits"], "throttled before it is scaled"
+    text = (ROOT / "deploy" / "kubernetes" / "autoscaling.yaml").read_text()
+    for name in re.findall(r"process_\w+_total", text):
+        assert f"\n{name} ".encode() in Metrics().page()
+
+
+def _millis(cores: str) -> int:
+    found = re.fullmatch(r"(\d+)m", cores)
+    assert found is not None, cores
+    return int(found[1])
 
 
 def test_the_image_runs_a_command_that_exists_as_nobody() -> None:
