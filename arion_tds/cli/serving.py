@@ -100,15 +100,16 @@ async def _work(loaded: judging.Config, path: str, line: Line, place: Role) -> N
         ending = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({opening, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if opening.done():
-                opening.result()
-                line.state(serving=True, patience=gateway.patience)
-                gc.freeze()
+            if not opening.done():
+                return  # told to stop before it has served anybody
+            opening.result()
+            line.state(serving=True, patience=gateway.patience)
+            gc.freeze()
             await ending
-            line.state(serving=False, patience=gateway.patience)
         finally:
             opening.cancel()
             ending.cancel()
+        line.state(serving=False, patience=gateway.patience)
         await gateway.drain(hurry)
 
 
