@@ -84,3 +84,13 @@ def test_only_what_stands_between_the_markers_is_replaced(tmp_path: pathlib.Path
     assert doc.read_text() == "before\n<!-- bench: begin -->\nnew\n<!-- bench: end -->\nafter\n"
     with pytest.raises(ValueError, match="no markers"):
         page.put(doc, "peers", "new\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "marker"), [("docs/benchmarks.md", "bench"), ("docs/benchmarks.md", "peers"), ("README.md", "peers")]
+)
+def test_the_pages_have_a_place_for_the_tables(name: str, marker: str, tmp_path: pathlib.Path) -> None:
+    copy = tmp_path / "page.md"
+    copy.write_text((FOLDER.parent / name).read_text())
+    page.put(copy, marker, "| a table |\n")
+    assert f"<!-- {marker}: begin -->\n| a table |\n<!-- {marker}: end -->" in copy.read_text()
