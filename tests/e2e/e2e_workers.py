@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -274,7 +275,8 @@ async def team(
         path = folder / "gateway.yaml"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
         command = (sys.executable, "-m", "arion_tds", "serve", "-c", str(path))
-        process = Process(folder / "gateway.log", *command, env=None if runtime is None else {"TMPDIR": str(runtime)})
+        sockets = runtime or stack.enter_context(tempfile.TemporaryDirectory(prefix="team-"))
+        process = Process(folder / "gateway.log", *command, env={"TMPDIR": str(sockets)})
         stack.callback(process.kill)
         made = Team(process, path, config, control_plane, asked, stack)
         await made.ready()
