@@ -13,7 +13,7 @@ from benchmarks.registry import BENCHMARKS
 
 Bar = tuple[str, float]
 """A label and a value above zero."""
-WIDTH, ROW, LEFT, RIGHT = 900, 22, 400, 90
+WIDTH, ROW, LETTER, MARGIN = 1000, 22, 6.5, 80
 
 
 def table(results: dict[str, Any]) -> str:
@@ -68,23 +68,24 @@ def chart(bars: Sequence[Bar], title: str) -> str:
     """Horizontal bars on a logarithmic axis, readable on light and dark."""
     low = math.floor(math.log10(min((value for _, value in bars), default=1)))
     high = math.ceil(math.log10(max((value for _, value in bars), default=10)))
-    span = (WIDTH - LEFT - RIGHT) / max(1, high - low)
+    left = round(LETTER * max((len(label) for label, _ in bars), default=1)) + 16
+    span = (WIDTH - left - MARGIN) / max(1, high - low)
     height = (len(bars) + 3) * ROW
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
         ' font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="15" font-weight="bold">{escape(title)} (logarithmic)</text>',
+        f'<text x="{left}" y="15" font-weight="bold">{escape(title)} (logarithmic)</text>',
     ]
     for power in range(low, high + 1):
-        x = LEFT + (power - low) * span
+        x = left + (power - low) * span
         parts.append(f'<line x1="{x:.0f}" y1="{ROW}" x2="{x:.0f}" y2="{height - ROW}" stroke="#ccc"/>')
         parts.append(f'<text x="{x:.0f}" y="{height - 6}" text-anchor="middle">{10.0**power:,g}</text>')
     for at, (label, value) in enumerate(bars):
         y, length = (at + 1) * ROW + 6, max(1, (math.log10(value) - low) * span)
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 10}" text-anchor="end">{escape(label)}</text>')
-        parts.append(f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{ROW - 10}" fill="#3b6ea5"/>')
-        parts.append(f'<text x="{LEFT + length + 4:.1f}" y="{y + 10}">{number(value)}</text>')
+        parts.append(f'<text x="{left - 8}" y="{y + 10}" text-anchor="end">{escape(label)}</text>')
+        parts.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{ROW - 10}" fill="#3b6ea5"/>')
+        parts.append(f'<text x="{left + length + 4:.1f}" y="{y + 10}">{number(value)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -80,6 +80,7 @@ class Rig:
                     session = await self.ready(gateway, size)
                     found: dict[str, Any] = {
                         "start_s": round(time.perf_counter() - begun, 2),
+                        "start_cpu_s": round(gateway.tree.cpu, 2),
                         "rss_mb": round(gateway.tree.rss_mb, 1),
                     }
                     if size == 1:

@@ -74,8 +74,10 @@ MEASURES = (
         )
     ),
     Measure("one REST tool: start to first list", ("rest 1", "start_s"), "s"),
+    Measure("one REST tool: CPU of that", ("rest 1", "start_cpu_s"), "s"),
     Measure("one REST tool: memory", ("rest 1", "rss_mb"), "MB"),
     Measure("one MCP server: start to first list", ("mcp 1", "start_s"), "s"),
+    Measure("one MCP server: CPU of that", ("mcp 1", "start_cpu_s"), "s"),
     Measure("one MCP server: memory", ("mcp 1", "rss_mb"), "MB"),
 )
 
