@@ -18,7 +18,7 @@ from typing import Final
 
 from arion_tds import deriving
 from arion_tds.cache.keeping import Cache, Restored
-from arion_tds.cache.store import Kept
+from arion_tds.cache.kept import Kept
 from arion_tds.model.delivery import CLUSTERS, Delivered, Delivery, Kind
 from arion_tds.model.derived import Derived
 from arion_tds.model.server import McpServer

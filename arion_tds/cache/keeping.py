@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from arion_tds.cache.store import Batch, Kept, Store
+from arion_tds.cache.kept import Batch, Kept
 from arion_tds.model.delivery import Delivered, Kind, ResourceId
 
 MAX_PENDING: Final = 64 << 20
@@ -93,6 +93,9 @@ class Cache:
 
         `keeps` False: another process of this gateway writes the file, and this one reads what was there.
         """
+        # Here, not above: SQLite is more than a megabyte that a gateway without a cache need not hold.
+        from arion_tds.cache.store import Store
+
         self._store = Store(Path(directory), max_bytes)
         self._keeps = keeps
         self._origin = origin

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from arion_tds.cache.store import FILE, MAX_DAMAGED, Batch, Kept, Store
+from arion_tds.cache.kept import Batch, Kept
+from arion_tds.cache.store import FILE, MAX_DAMAGED, Store
 from arion_tds.model.delivery import CATALOG, Delivered, Kind, ResourceId
 
 BOUND = 1 << 20
