@@ -69,6 +69,11 @@ class Standing:
         return state
 
     @property
+    def serving(self) -> bool:
+        """Whether connections are taken, ready or not."""
+        return self._opened.is_set()
+
+    @property
     def _fetched(self) -> bool:
         return self.ads is None or self.ads.is_ready or (self.coldstart is not None and self.coldstart.is_serving)
 

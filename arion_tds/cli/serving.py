@@ -88,14 +88,16 @@ async def _serve(loaded: judging.Config, path: str) -> None:
 
 async def _work(loaded: judging.Config, path: str, line: Line, place: Role) -> None:
     """As one of several. A signal of its own stops this one alone; a second one is the supervisor's to give."""
-    stop, hurry, reload = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    stop, hurry, reload, complete = (asyncio.Event() for _ in range(4))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's, which the supervisor hears too
     loop.add_signal_handler(signal.SIGHUP, reload.set)
-    orders = {role.STOP: stop.set, role.HURRY: hurry.set, role.RELOAD: reload.set}
+    orders = {role.STOP: stop.set, role.HURRY: hurry.set, role.RELOAD: reload.set, role.ALL: complete.set}
     async with _task(line.orders(lambda what: orders[what]())), app.running(loaded, path, place) as gateway:
         gateway.reloader.follow(reload)
+        if gateway.siblings is not None:
+            gateway.siblings.complete = complete
         opening = asyncio.create_task(gateway.open())
         ending = asyncio.create_task(stop.wait())
         try:

@@ -21,6 +21,8 @@ from typing import Any, Final
 STOP: Final = "stop"
 HURRY: Final = "hurry"
 RELOAD: Final = "reload"
+ALL: Final = "all"
+"""Every worker has taken connections by now. (No order, but a word.)"""
 
 MAX_LINE: Final = 1 << 20
 """Bytes of one message on the line: mistakes of a config are told on it."""

@@ -62,6 +62,10 @@ class Parts(Protocol):
         """Bring the gauges up to date."""
 
     @property
+    def serving(self) -> bool:
+        """Whether it takes connections."""
+
+    @property
     def fronts(self) -> Mapping[str, McpFront]:
         """By listener."""
 
@@ -77,7 +81,8 @@ class Siblings:
         self._modes = summing.modes(vars(metrics).values())
         self._others = [number for number in range(role.count) if number != role.number]
         self._queues: dict[int, asyncio.Queue[_Letter]] = {one: asyncio.Queue(MAX_NOTES) for one in self._others}
-        self._seen_all = role.patient  # others serve: this one stands in for one that was counted already
+        self.complete = asyncio.Event()
+        """Every worker has taken connections by now, or a process that it stands in for."""
         self._failures = {what: metrics.worker_failures.labels(what) for what in ("state", "metrics", "note")}
 
     @contextlib.asynccontextmanager
@@ -122,8 +127,8 @@ class Siblings:
     async def ready(self) -> dict[str, object]:
         """The state of this worker, with `ready` for all, and the state of each in `workers`.
 
-        Ready once every worker has been; from then on while one is. One that is replaced does not listen, so no
-        connection finds it, and the others must not be taken out of service for it.
+        Ready once every worker has taken connections, and while all that take them are. One that is being replaced or
+        drains is asked by nobody, and the others must not be taken out of service for it.
         """
         own = {**self._parts.ready()}
         found = await asyncio.gather(*(self._ask(number, "/state") for number in self._others))
@@ -131,9 +136,8 @@ class Siblings:
         for number, raw in zip(self._others, found, strict=True):
             with contextlib.suppress(msgspec.DecodeError):
                 states[number] = {"worker": number, "ready": False} if raw is None else msgspec.json.decode(raw)
-        good = [one for one in states.values() if one.get("ready") is True]
-        self._seen_all = self._seen_all or len(good) == self._role.count
-        own["ready"] = bool(good) and self._seen_all
+        asked = [one["ready"] for one in states.values() if one.get("serving") and not one["draining"]]
+        own["ready"] = bool(asked) and all(asked) and self.complete.is_set()
         return {**own, "worker": self._role.number, "workers": [states[number] for number in sorted(states)]}
 
     async def metrics(self) -> bytes:
@@ -185,7 +189,13 @@ class Siblings:
         state, fronts = self._parts.ready(), [one.status() for one in self._parts.fronts.values()]
         told = ("ready", "draining", "config_generation", "last_reload_error")
         counts = {name: sum(one[name] for one in fronts) for name in ("open_streams", "running_calls")}
-        return {"worker": self._role.number, "pid": os.getpid(), **{name: state[name] for name in told}, **counts}
+        return {
+            "worker": self._role.number,
+            "pid": os.getpid(),
+            "serving": self._parts.serving,
+            **{name: state[name] for name in told},
+            **counts,
+        }
 
     async def _state(self, _request: web.Request) -> web.Response:
         return web.Response(body=_encode(self._about()))

@@ -178,6 +178,8 @@ class Supervisor:
 
         def served() -> float:
             self._settled.add(number)
+            if len(self._settled) == self._plan.count:
+                self._order(role.ALL)
             return self._clock()
 
         async with asyncio.TaskGroup() as tasks:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -62,6 +64,10 @@ async def test_all_serve_the_same_count_together_and_tell_of_changes(two: Team) 
     status = await two.admin("/status")
     assert status["worker"] in {0, 1}
     assert [one["worker"] for one in status["workers"]] == [0, 1]
+    command = (sys.executable, "-m", "arion_tds", "status", "--admin", two.admin_url)
+    shown = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+    for worker in status["workers"]:
+        assert re.search(rf"^{worker['worker']}\s+{worker['pid']}\s+ready\s+generation 1\s", shown.stdout, re.MULTILINE)
     streams = [one.node for one in two.control_plane.requests("McpTool") if one.node and one.node.id]
     assert sorted(node.metadata.to_dict()["worker"] for node in streams) == [0, 1]
 

@@ -129,8 +129,10 @@ async def test_a_note_that_nobody_takes_is_counted(short: Path, plane: MockContr
                 await asyncio.sleep(0)
         assert gateway.siblings is not None
         state = await gateway.siblings.ready()
-        assert state["ready"] is False  # until both have been
-        assert failures(gateway, "state") == 1
+        assert state["ready"] is False  # until both have taken connections
+        gateway.siblings.complete.set()
+        assert (await gateway.siblings.ready())["ready"] is True  # without the one that is not there
+        assert failures(gateway, "state") == 2
 
 
 async def test_a_config_that_workers_cannot_share_is_refused(short: Path, plane: MockControlPlane) -> None:
