@@ -110,6 +110,14 @@ async def test_one_that_is_killed_under_load_is_missed_by_its_own_connections_al
         assert len(in_flight) <= 4
         assert "worker 1 was ended by SIGKILL; it is replaced at once" in found.process.log()
 
+        os.kill(pids[0], signal.SIGTERM)  # one alone, in order
+
+        async def is_renewed() -> None:
+            assert (await found.pids())[0] != pids[0]
+
+        await eventually(is_renewed)
+        assert "worker 0 ended with status 0; it is replaced at once" in found.process.log()
+
         listener = found.config["listeners"][0]
         other = {**listener, "name": "b", "address": f"127.0.0.1:{free_ports(1)[0]}"}
         other["mcp_gateway"] = {"server_info": {"name": "b", "version": "1"}, "tools_mode": {}, "tools": [tool("own")]}
