@@ -22,6 +22,7 @@ from arion_tds import static
 from arion_tds.catalog import Catalog
 from arion_tds.decode import table
 from arion_tds.decode.rules import DataRules
+from arion_tds.heap import Heap
 from arion_tds.history import History
 from arion_tds.metrics import Metrics
 from arion_tds.model.change import (
@@ -140,6 +141,7 @@ class Ingest:
         self._metrics = metrics
         self._counted = {kind: metrics.resources.labels(kind.short, "accepted") for kind in CATALOG}
         self._memory = memory
+        self._heap = Heap()
         self._in_order = asyncio.Lock()
         self._flights: dict[tuple[Kind, ResourceId], _Flight] = {}
 
@@ -166,6 +168,7 @@ class Ingest:
             async with self._in_order:
                 rejected = await self._plain(delivery)
         self._tell(delivery, rejected)
+        self._heap.delivered(sum(len(update.payload) for update in delivery.updates))
         return DeliveryVerdict(tuple(rejected))
 
     async def _plain(self, delivery: Delivery) -> list[Problem]:
@@ -282,6 +285,8 @@ class Ingest:
             if flight.settled > number:
                 return None  # What it would have brought is out of date.
             return Problem(str(update.id), derived.problem)
+        if isinstance(change, PutSource):
+            change = PutSource(change.source.expanded(), change.tools)
         verdicts = await catalog.commit([change], when=lambda: flight.settled < number)
         problem = verdicts[0].problem if verdicts else None
         taken = bool(verdicts) and problem is None and flight.settled < number  # else it is removed by the next commit

@@ -22,3 +22,7 @@ class OpenApiSource:
     skip_unsupported: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+
+    def expanded(self) -> OpenApiSource:
+        """The same without its document, which nobody reads once there are tools: those of large APIs are megabytes."""
+        return dataclasses.replace(self, document=b"")

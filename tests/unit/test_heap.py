@@ -1,0 +1,40 @@
+"""What is free goes back once, after the last of several large deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+
+from arion_tds.heap import LARGE, Heap
+
+
+async def test_several_deliveries_are_followed_by_one_trim() -> None:
+    trims = 0
+    trimmed = asyncio.Event()
+
+    def trim() -> None:
+        nonlocal trims
+        trims += 1
+        trimmed.set()
+
+    heap = Heap(trim, quiet=0)
+    heap.delivered(LARGE - 1)
+    for size in (1, LARGE, 5):
+        heap.delivered(size)
+    async with asyncio.timeout(10):
+        await trimmed.wait()
+    assert trims == 1
+
+
+async def test_small_deliveries_count_from_the_last_trim() -> None:
+    trimmed = asyncio.Event()
+    heap = Heap(trimmed.set, quiet=0)
+    heap.delivered(LARGE)
+    async with asyncio.timeout(10):
+        await trimmed.wait()
+    trimmed.clear()
+    heap.delivered(LARGE - 1)
+    passed = asyncio.Event()
+    asyncio.get_running_loop().call_later(0, passed.set)  # what is due now comes before it
+    async with asyncio.timeout(10):
+        await passed.wait()
+    assert not trimmed.is_set()
