@@ -113,6 +113,11 @@ class Listener:
         self._end = asyncio.Event()
 
     @property
+    def endpoint(self) -> str:
+        """Its URL, once it is bound."""
+        return f"{'http' if self.settings.tls is None else 'https'}://{self.bound}/mcp"
+
+    @property
     def catalog(self) -> Catalog:
         """What it serves."""
         return self.content.catalog

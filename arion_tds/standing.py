@@ -101,6 +101,11 @@ class Standing:
         return {name: one.bound for name, one in self.tenants.listeners.items() if one.bound}
 
     @property
+    def endpoints(self) -> Mapping[str, str]:
+        """The URL of each listener."""
+        return {name: one.endpoint for name, one in self.tenants.listeners.items() if one.bound}
+
+    @property
     def doors(self) -> Mapping[str, Door]:
         """By listener."""
         return {name: one.door for name, one in self.tenants.listeners.items()}

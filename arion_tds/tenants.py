@@ -177,10 +177,10 @@ class Tenants:
         for listener in prepared.fresh:
             await listener.serve()
             _log.info(
-                "listener %s serves %s on http://%s/mcp",
+                "listener %s serves %s on %s",
                 listener.settings.name,
                 listener.catalog.scope,
-                listener.bound,
+                listener.endpoint,
             )
         for name, old in prepared.old.items():
             if prepared.listeners.get(name) is not old:

@@ -81,8 +81,8 @@ class Parts(Protocol):
         """By listener."""
 
     @property
-    def bound(self) -> Mapping[str, str]:
-        """The address of each listener."""
+    def endpoints(self) -> Mapping[str, str]:
+        """The URL of each listener."""
 
     @property
     def scopes(self) -> Mapping[str, str]:
@@ -170,7 +170,7 @@ class Panel:
             "version": arion_tds.__version__,
             **await self.ready(),
             "listeners": {
-                name: {"address": parts.bound[name], "scope": parts.scopes[name], **front.status()}
+                name: {"endpoint": parts.endpoints[name], "scope": parts.scopes[name], **front.status()}
                 for name, front in parts.fronts.items()
             },
             "scopes": scopes,

@@ -10,6 +10,7 @@ import argparse
 import http.client
 import json
 import os
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -36,10 +37,6 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: object) -> None:
         return
-
-
-# A proxy of the environment is for the world outside, not for the gateway next door.
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +92,7 @@ def _token(chosen: argparse.Namespace) -> str | None:
 
 
 def listener(chosen: argparse.Namespace) -> tuple[str, str]:
-    """The origin and scope of the MCP listener that is meant: `--listener`, `--scope`, or the only one there is."""
+    """The endpoint and scope of the MCP listener that is meant: `--listener`, `--scope`, or the only one there is."""
     found: dict[str, _Json] = get(chosen, "/status")["listeners"]
     wanted = {
         name: one
@@ -104,7 +101,7 @@ def listener(chosen: argparse.Namespace) -> tuple[str, str]:
     }
     if len(wanted) == 1:
         ((_, one),) = wanted.items()
-        return _reachable(chosen, one["address"]), one["scope"]
+        return _reachable(chosen, one["endpoint"]), one["scope"]
     there = ", ".join(f"{name} ({one['scope']})" for name, one in list(found.items())[:20])
     if not wanted:
         raise AskError(f"no such listener: there are {there}; choose with --listener NAME or --scope SCOPE")
@@ -115,6 +112,9 @@ def listener_options(parser: argparse.ArgumentParser) -> None:
     """Which MCP listener is meant."""
     parser.add_argument("--scope", help="the listener of this scope")
     parser.add_argument("--listener", metavar="NAME", help="the listener of this name")
+    parser.add_argument(
+        "--url", help="where its clients find it, if that is elsewhere (default: its own address); CAs: $SSL_CERT_FILE"
+    )
 
 
 def events(chosen: argparse.Namespace, last: str = "") -> Iterator[tuple[str, str, _Json]]:
@@ -138,21 +138,28 @@ def events(chosen: argparse.Namespace, last: str = "") -> Iterator[tuple[str, st
                 yield number, name, json.loads(value)
 
 
-def _reachable(chosen: argparse.Namespace, bound: str) -> str:
-    """A listener on all addresses is asked at the host where its admin listener was found."""
-    host, _, port = bound.rpartition(":")
-    if host in {"0.0.0.0", "[::]"}:  # noqa: S104 - compared, not bound
-        host = urllib.parse.urlsplit(_origin(chosen.admin)).hostname or "127.0.0.1"
-        host = f"[{host}]" if ":" in host else host
-    return f"http://{host}:{port}"
+def _reachable(chosen: argparse.Namespace, endpoint: str) -> str:
+    """`--url`; else a listener on all addresses is asked at the host where its admin listener was found."""
+    if chosen.url is not None:
+        parts = _split(chosen.url, "--url")
+        return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/mcp'}"
+    parts = urllib.parse.urlsplit(endpoint)
+    if parts.hostname not in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
+        return endpoint
+    host = urllib.parse.urlsplit(_origin(chosen.admin)).hostname or "127.0.0.1"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}{parts.path}"
 
 
 def _origin(address: str) -> str:
-    written = address if "://" in address else f"http://{address}"
-    parts = urllib.parse.urlsplit(written)
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise AskError(f"--admin {address!r} is no address: write http://HOST:PORT")
+    parts = _split(address, "--admin")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _split(address: str, option: str) -> urllib.parse.SplitResult:
+    parts = urllib.parse.urlsplit(address if "://" in address else f"http://{address}")
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise AskError(f"{option} {address!r} is no address: write http://HOST:PORT")
+    return parts
 
 
 def _request(url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None) -> urllib.request.Request:
@@ -162,8 +169,10 @@ def _request(url: str, headers: Mapping[str, str] | None = None, body: bytes | N
 
 def _open(request: urllib.request.Request, timeout: float) -> http.client.HTTPResponse:
     origin = _origin(request.full_url)
+    # A proxy of the environment is for the world outside, not for the gateway next door.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
     try:
-        response: http.client.HTTPResponse = _opener.open(request, timeout=timeout)
+        response: http.client.HTTPResponse = opener.open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         raise AskError(_refused(origin, error)) from error
     except TimeoutError as error:
@@ -171,6 +180,11 @@ def _open(request: urllib.request.Request, timeout: float) -> http.client.HTTPRe
     except urllib.error.URLError as error:
         if isinstance(error.reason, TimeoutError):
             raise AskError(f"{origin} did not answer within {timeout:g} s: is it the right address?") from error
+        if isinstance(error.reason, ssl.SSLCertVerificationError):
+            raise AskError(
+                f"the certificate of {origin} is not trusted: {error.reason.verify_message}. Say with $SSL_CERT_FILE "
+                "whom to trust, and with --url URL the address that the certificate is for"
+            ) from error
         why = getattr(error.reason, "strerror", None) or error.reason
         raise AskError(
             f"no gateway answers at {origin}: {why}. Start one with: arion-tds serve -c gateway.yaml, "

@@ -31,10 +31,10 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(chosen: argparse.Namespace) -> int:
     """Call and show the result. Status 1 when the tool failed."""
     arguments = _arguments(chosen.arguments)
-    origin, scope = asking.listener(chosen)
+    endpoint, scope = asking.listener(chosen)
     params = {"name": chosen.name, "arguments": arguments}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer = asking.post(chosen, f"{origin}/mcp", body, chosen.timeout)
+    answer = asking.post(chosen, endpoint, body, chosen.timeout)
     if chosen.json:
         showing.as_json(answer.get("result", answer))
         return 1 if "error" in answer or answer["result"].get("isError") else 0

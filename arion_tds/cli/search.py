@@ -22,11 +22,11 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask and tell. Status 1 when nothing is found."""
-    origin, scope = asking.listener(chosen)
+    endpoint, scope = asking.listener(chosen)
     body = {"query": " ".join(chosen.query), "limit": chosen.limit}
     if chosen.namespace is not None:
         body["namespace"] = chosen.namespace
-    found = asking.post(chosen, f"{origin}/mcp/search", body)
+    found = asking.post(chosen, f"{endpoint}/search", body)
     tools = found["tools"]
     if chosen.json:
         showing.as_json(found)

@@ -31,7 +31,7 @@ def run(chosen: argparse.Namespace) -> int:
     _workers(found)
     _title("listeners")
     rows = [
-        (name, f"http://{one['address']}/mcp", one["scope"], str(one["open_streams"]), str(one["running_calls"]))
+        (name, one["endpoint"], one["scope"], str(one["open_streams"]), str(one["running_calls"]))
         for name, one in found["listeners"].items()
     ]
     showing.table(("name", "endpoint", "scope", "streams", "calls"), rows)

@@ -26,7 +26,7 @@ async function overview() {
       ["tokens", "number"], ["revision", "number"]],
     status.scopes.map((one) => {
       const [name, found] = listeners.find(([, listener]) => listener.scope === one.scope) ?? ["–", null];
-      return [choose(one.scope), name, found ? `http://${found.address}/mcp` : "–", one.tool_names, number(one.tools),
+      return [choose(one.scope), name, found?.endpoint ?? "–", one.tool_names, number(one.tools),
         tokens(one.tokens), number(one.revision)];
     }), "No scope is served yet."),
     here ? table(`Namespaces of ${here.scope}`, [["namespace", "name"], ["owner", ""], ["tools", "number"], ["tokens", "number"], ["", ""]],

@@ -18,6 +18,7 @@ from gateway_house import BOUND, House, house, listener, tool
 from pem_files import Authority
 
 from arion_tds import pem
+from arion_tds.cli.main import main
 from arion_tds.config import judging
 from arion_tds.errors import ConfigError
 from control_plane_example.mock import MockControlPlane
@@ -125,6 +126,30 @@ async def test_plain_http_on_a_tls_listener_is_refused_and_harms_nobody(tmp_path
         with pytest.raises(aiohttp.ClientError):
             await ping(here, old)
         assert await ping(here, trusting(authority)) == 200
+
+
+@pytest.mark.usefixtures("bound")
+async def test_the_commands_ask_a_tls_listener_as_its_clients_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = Authority().write(tmp_path)
+    async with house(listener(tls={"cert_file": files["cert_file"], "key_file": files["key_file"]})) as here:
+        await here.put("McpTool", "a/main/sky.rain", tool("sky.rain", "When it rains"))
+        port = here.gateway.bound["a"].rpartition(":")[2]
+
+        async def said(*arguments: str) -> tuple[int, str, str]:
+            status = await asyncio.to_thread(main, [*arguments, "--admin", here.gateway.admin])
+            return status, *capsys.readouterr()
+
+        assert f"https://127.0.0.1:{port}/mcp" in (await said("status"))[1]
+        status, _, why = await said("search", "rain")
+        assert status == 1
+        assert f"the certificate of https://127.0.0.1:{port} is not trusted" in why
+        assert "SSL_CERT_FILE" in why
+        monkeypatch.setenv("SSL_CERT_FILE", files["ca_file"])
+        status, found, _ = await said("search", "rain")
+        assert (status, found.partition("\t")[0]) == (0, "sky.rain")
+        assert (await said("search", "rain", "--url", f"https://localhost:{port}"))[0] == 0
 
 
 @pytest.mark.usefixtures("bound")
