@@ -55,7 +55,7 @@ proto: $(READY)
 search-eval: $(READY)
 	$(BIN)/python -m benchmarks.search_eval
 
-# Every benchmark: about five minutes. WRITE=1 puts the table into docs/benchmarks.md, QUICK=1 only shows that each works.
+# Every benchmark: about ten minutes. WRITE=1 puts the table into docs/benchmarks.md, QUICK=1 only shows that each works.
 bench: $(READY)
 	$(BIN)/python -m benchmarks.all $(if $(QUICK),--quick) $(if $(WRITE),--write)
 

@@ -1,6 +1,6 @@
 """Every benchmark, one after the other: `python -m benchmarks.all [--quick] [--write] [NAME…]` (`make bench`).
 
-Takes about five minutes. Writes `benchmarks/results/bench.json`, a Markdown table and a chart beside it; with --write
+Takes about ten minutes. Writes `benchmarks/results/bench.json`, a Markdown table and a chart beside it; with --write
 both into the docs, too. --quick runs each at a size that shows that it works, not a figure. A benchmark that fails is a
 row that says so.
 """
