@@ -59,7 +59,7 @@ class Gateway:
         except TimeoutError:
             await self.stop()
             raise RuntimeError(f"the gateway was not ready after {timeout:g} s:\n{self.logs()}") from None
-        self._listeners = {name: f"http://{listener['address']}/mcp" for name, listener in listeners.items()}
+        self._listeners = {name: listener["endpoint"] for name, listener in listeners.items()}
 
     async def stop(self) -> int:
         """Stop the process: SIGTERM, after 10 s SIGKILL. Returns its exit code; safe to call again."""
