@@ -16,11 +16,17 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from control_plane_example.documents import DEFAULT_FLEET
-from control_plane_example.files import Folder, Scan
-from control_plane_example.http import HttpApi
-from control_plane_example.server import Settings, XdsServer
-from control_plane_example.snapshot import Origin
+try:
+    from control_plane_example.documents import DEFAULT_FLEET
+    from control_plane_example.files import Folder, Scan
+    from control_plane_example.http import HttpApi
+    from control_plane_example.server import Settings, XdsServer
+    from control_plane_example.snapshot import Origin
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"the example control plane needs the module {str(missing.name).partition('.')[0]!r}, which {sys.executable} "
+        "does not have: pip install 'arion-tds[control-plane]', or in a checkout take .venv/bin/python"
+    )
 
 POLL_SECONDS: Final = 0.07
 """Between two looks at the folder. A change counts when two looks agree, so it is served after 70 to 140 ms."""

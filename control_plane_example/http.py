@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -50,7 +51,10 @@ class HttpApi:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         self._runner = runner
-        await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+        try:
+            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+        except OSError as error:
+            raise OSError(f"cannot listen on {address}: {os.strerror(error.errno or 0)}") from error
         bound = runner.addresses[0]
         self.address = f"{host}:{bound[1]}"
         return self.address

@@ -10,6 +10,7 @@ In: REST requests. Out: JSON that depends on the request alone (no clock, no net
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import zlib
 from typing import Any, Final
@@ -50,11 +51,16 @@ def app() -> web.Application:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve until interrupted."""
+    """Serve until interrupted. Returns the exit code: 0, or 2 when the address cannot be had."""
     parser = argparse.ArgumentParser(prog="python -m control_plane_example.sample_service")
     parser.add_argument("--address", default="127.0.0.1:4001", help="where to listen (default %(default)s)")
-    host, _, port = parser.parse_args(arguments).address.rpartition(":")
-    web.run_app(app(), host=host.strip("[]"), port=int(port), handle_signals=True)
+    address = parser.parse_args(arguments).address
+    host, _, port = address.rpartition(":")
+    try:
+        web.run_app(app(), host=host.strip("[]"), port=int(port), handle_signals=True)
+    except OSError as error:
+        print(f"cannot listen on {address}: {os.strerror(error.errno or 0)}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -41,6 +41,8 @@ _OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.http2.min_ping_interval_without_data_ms", 1000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.keepalive_permit_without_calls", 1),
+    # Two control planes on one address would each get some of the gateways.
+    ("grpc.so_reuseport", 0),
 )
 
 

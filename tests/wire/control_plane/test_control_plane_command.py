@@ -124,3 +124,42 @@ async def test_an_address_that_cannot_be_had_and_a_folder_that_is_none_end_with_
         assert process.returncode == 2
         assert sentence in said.decode()
         assert "Traceback" not in said.decode()
+
+
+async def ended(*arguments: str) -> tuple[int | None, str]:
+    """A Python that is expected to give up by itself: its status, and what it says."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(20):
+            _, said = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise
+    return process.returncode, said.decode()
+
+
+async def test_an_address_that_somebody_has_is_named_and_never_shared(start: Start) -> None:
+    first = await start()
+    http = first.http.removeprefix("http://")
+    module = ("-m", "control_plane_example")
+    status, said = await ended(*module, "--address", first.xds, "--http", "127.0.0.1:0")
+    assert status == 2
+    assert f"cannot listen on {first.xds}" in said
+    status, said = await ended(*module, "--address", "127.0.0.1:0", "--http", http)
+    assert (status, said.splitlines()[-1]) == (2, f"cannot serve: cannot listen on {http}: Address already in use")
+    status, said = await ended("-m", "control_plane_example.sample_service", "--address", http)
+    assert (status, said) == (2, f"cannot listen on {http}: Address already in use\n")
+
+
+async def test_without_its_extra_it_says_what_to_install() -> None:
+    without = (
+        "import sys, runpy; sys.modules['envoy_data_plane'] = None; runpy.run_module('control_plane_example.__main__')"
+    )
+    status, said = await ended("-c", without)
+    assert status == 1
+    assert said.startswith("the example control plane needs the module 'envoy_data_plane'")
+    assert "pip install 'arion-tds[control-plane]'" in said
+    assert len(said.splitlines()) == 1
