@@ -94,7 +94,7 @@ class Siblings:
         app.router.add_post("/notes", self._notes)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=TIMEOUT)
         await runner.setup()
-        path = self._role.socket(self._role.number)
+        path, supervisor = self._role.socket(self._role.number), os.getppid()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # of one that was killed
         try:
@@ -110,7 +110,10 @@ class Siblings:
             await runner.cleanup()
             with contextlib.suppress(OSError):
                 os.unlink(path)
-                os.rmdir(self._role.directory)  # empty if the supervisor is gone and this is the last one
+                if (
+                    os.getppid() != supervisor
+                ):  # it is gone, and cannot do this: the last one does, for whom it is empty
+                    os.rmdir(self._role.directory)
 
     def teller(self, listener: str) -> Tell:
         """Sends the notes of that listener."""

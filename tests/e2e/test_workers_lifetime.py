@@ -141,6 +141,22 @@ async def test_one_that_is_killed_under_load_is_missed_by_its_own_connections_al
         assert not list(scratch.glob("arion-tds-*"))
 
 
+async def test_all_that_are_told_to_stop_one_by_one_are_replaced(
+    scratch: Path, control_plane: MockControlPlane
+) -> None:
+    await control_plane.put("McpTool", f"{SCOPE}/n.quick", tool("quick"))
+    async with team(scratch, control_plane, runtime=scratch) as found:
+        before = await found.pids()
+        for pid in before:
+            os.kill(pid, signal.SIGTERM)
+
+        async def are_renewed() -> None:
+            assert not set(await found.pids()) & set(before), found.process.log()
+
+        await eventually(are_renewed)
+        assert "Traceback" not in found.process.log()
+
+
 async def test_told_to_stop_all_drain_and_a_second_signal_hurries_all(
     scratch: Path, control_plane: MockControlPlane
 ) -> None:

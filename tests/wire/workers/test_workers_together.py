@@ -29,7 +29,7 @@ def short() -> Iterator[Path]:
     """A folder with a short path for sockets."""
     made = Path(tempfile.mkdtemp(prefix="team-"))
     yield made
-    shutil.rmtree(made, ignore_errors=True)  # the last worker to go takes its folder with it
+    shutil.rmtree(made)
 
 
 @pytest.fixture
