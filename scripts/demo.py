@@ -8,6 +8,7 @@ from __future__ import annotations
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,9 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEMO = ROOT / ".demo"
 CATALOG = DEMO / "catalog"
-READY_SECONDS = 30
+READY_SECONDS = 60
+CONTROL_PLANE, CONTROL_PLANE_HTTP, SERVICE = "127.0.0.1:50051", "127.0.0.1:50052", "127.0.0.1:4001"
+GATEWAY = ("127.0.0.1:9901", "127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1:8082")  # as in examples/gateway.yaml
 
 TRY = """
 The gateway is ready. In another terminal:
@@ -42,6 +45,7 @@ The gateway is ready. In another terminal:
   curl -s http://127.0.0.1:9901/config_dump
   curl -s http://127.0.0.1:9901/problems
 
+The same in a browser: http://127.0.0.1:9901/, and in words: .venv/bin/arion-tds status, or explain weather.get_forecast.
 MCP clients connect to http://127.0.0.1:8080/mcp, http://127.0.0.1:8081/mcp (Claude Desktop and Cursor: names without dots) and
 http://127.0.0.1:8082/mcp. Ctrl-C ends it all.
 """
@@ -49,17 +53,24 @@ http://127.0.0.1:8082/mcp. Ctrl-C ends it all.
 
 def main() -> int:
     """Start the three processes, print what to try, and end them all when one ends or on Ctrl-C."""
+    for address in (CONTROL_PLANE, CONTROL_PLANE_HTTP, SERVICE, *GATEWAY):
+        if is_taken(address):
+            print(f"{address} is taken: does another demo run? The demo has fixed addresses.", file=sys.stderr)
+            return 1
     shutil.rmtree(DEMO, ignore_errors=True)
     shutil.copytree(ROOT / "control_plane_example" / "catalog", CATALOG)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     children = [
-        start("control_plane_example", str(CATALOG), "--address", "127.0.0.1:50051", "--http", "127.0.0.1:50052"),
-        start("control_plane_example.sample_service", "--address", "127.0.0.1:4001"),
+        start("control_plane_example", str(CATALOG), "--address", CONTROL_PLANE, "--http", CONTROL_PLANE_HTTP),
+        start("control_plane_example.sample_service", "--address", SERVICE),
         start("arion_tds", "serve", "-c", str(ROOT / "examples" / "gateway.yaml")),
     ]
     try:
         if wait_ready(children):
             print(TRY.format(catalog=CATALOG.relative_to(ROOT)), flush=True)
+        elif all(child.poll() is None for child in children):
+            print(f"the gateway is not ready after {READY_SECONDS} s: see above", file=sys.stderr)
+            return 1
         while all(child.poll() is None for child in children):
             time.sleep(0.2)
     except KeyboardInterrupt:
@@ -72,6 +83,16 @@ def main() -> int:
             child.terminate()
         for child in children:
             child.wait(timeout=15)
+
+
+def is_taken(address: str) -> bool:
+    """Whether somebody listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_server((host, int(port))).close()
+    except OSError:
+        return True
+    return False
 
 
 def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,19 @@ async def test_make_demo_runs_and_every_command_that_it_prints_works(reader: Rea
 
     await eventually(ended)
     assert "ERROR   arion_tds" not in process.log(), process.log()
+
+
+async def test_make_demo_names_the_address_that_somebody_has_and_leaves_a_running_demo_alone(reader: Reader) -> None:
+    copied(reader)
+    theirs = reader.folder / ".demo" / "catalog" / "mine.yaml"
+    theirs.parent.mkdir(parents=True)
+    theirs.touch()
+    with socket.create_server(("127.0.0.1", reader.ports[4001])):
+        said = reader.type("make demo 2>&1 || echo refused")
+    assert f"127.0.0.1:{reader.ports[4001]} is taken" in said
+    assert said.endswith("refused\n")
+    assert "ready" not in said
+    assert theirs.exists()
 
 
 async def test_the_config_the_pushed_tool_and_the_search_work_as_written(reader: Reader) -> None:
