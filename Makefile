@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: check test fast hostile churn soak demo conformance conformance-upstream upstreams-e2e proto docs search-eval bench bench-peers clean
 
 $(READY): pyproject.toml
+	@echo "installing everything into $(VENV): a minute or two"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'

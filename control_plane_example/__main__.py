@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if options.folder is not None and not options.folder.is_dir():
-        print(f"{options.folder} is not a folder", file=sys.stderr)
+        print(f"{options.folder} is not a folder: make it, or name another", file=sys.stderr)
         return 2
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
