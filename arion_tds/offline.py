@@ -10,7 +10,7 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -18,7 +18,7 @@ from arion_tds.decode import document as documents
 from arion_tds.decode import table
 from arion_tds.decode.document import Document
 from arion_tds.decode.rules import INLINE_ONLY, DataRules
-from arion_tds.model.backend import OperationBackend, RestBackend
+from arion_tds.model.backend import JsonBody, OperationBackend, RestBackend
 from arion_tds.model.change import Change, PutServer, PutSource, PutTool, PutToolkit
 from arion_tds.model.names import Naming
 from arion_tds.model.server import McpServer
@@ -28,6 +28,11 @@ from arion_tds.openapi.expand import expand
 from arion_tds.openapi.limits import Limits, Output
 from arion_tds.registry.reduce import Rules, reduce
 from arion_tds.registry.snapshot import EMPTY, Snapshot
+
+_PLAIN: Final = frozenset(
+    {"type", "properties", "required", "additionalProperties", "title", "description", "$schema", "$defs", "examples"}
+)
+"""Members of a schema whose properties are all that it knows of."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What the documents will meet: the config's rules, or the defaults. `clusters` None: not known, not judged."""
+    """What the documents will meet: the config's rules, or the defaults. None: not known, not judged."""
 
     rules: DataRules = INLINE_ONLY
     limits: Limits = dataclasses.field(default_factory=Limits)
@@ -51,6 +56,8 @@ class World:
     naming: dict[str, Naming] = dataclasses.field(default_factory=dict)
     code_mode: frozenset[str] = frozenset()
     clusters: frozenset[str] | None = None
+    scopes: frozenset[str] | None = None
+    fleet: str | None = None
 
 
 def judge(
@@ -96,7 +103,7 @@ def _judge(where: str, document: Document, world: World, scopes: dict[tuple[str,
         why = decoded.problem.why if decoded.problem is not None else "cannot be decoded"
         return Judged(where, name, (why,), decoded.warnings)
     change, problems, warnings = _change(decoded.value, world)
-    warnings = [*decoded.warnings, *warnings]
+    warnings = [*decoded.warnings, *warnings, *_elsewhere(document, world)]
     if change is None:
         return Judged(where, name, tuple(problems), tuple(warnings))
     scope = document.id.scope
@@ -108,6 +115,8 @@ def _judge(where: str, document: Document, world: World, scopes: dict[tuple[str,
     if verdict.problem is not None:
         return Judged(where, name, (verdict.problem.why,), tuple(warnings))
     tools = change.tools if isinstance(change, PutSource) else (change.tool,) if isinstance(change, PutTool) else ()
+    for tool in tools:
+        warnings += _unknown_arguments(tool)
     return Judged(where, name, (), (*warnings, *_unknown_clusters(tools, world)), len(tools))
 
 
@@ -123,6 +132,37 @@ def _change(value: table.Value, world: World) -> tuple[Change | None, list[str],
         return None, [str(one) for one in expansion.problems], []
     left_out = [f"skipped: {one}" for one in expansion.skipped] + [str(one) for one in expansion.warnings]
     return PutSource(value, expansion.tools), [], left_out
+
+
+def _elsewhere(document: Document, world: World) -> list[str]:
+    if world.fleet is not None and document.fleet != world.fleet:
+        return [f"fleet {document.fleet!r} is not the config's node.cluster {world.fleet!r}: it has no effect there"]
+    scope = document.id.scope
+    if world.scopes is not None and scope not in world.scopes:
+        there = ", ".join(map(repr, sorted(world.scopes)[:10])) or "none"
+        return [f"no listener of the config serves {scope!r} (it has {there}): it has no effect there"]
+    return []
+
+
+def _unknown_arguments(tool: Tool) -> list[str]:
+    """Of a REST tool: names that its schema, one with nothing but plain properties, does not have."""
+    backend = tool.backend
+    schema = json.loads(tool.input_schema.text) if isinstance(backend, RestBackend) else {}
+    if not isinstance(backend, RestBackend) or "properties" not in schema or not schema.keys() <= _PLAIN:
+        return []
+    if not isinstance(schema.get("additionalProperties", False), bool):
+        return []
+    used = [("path", one.path) for one in backend.path.variables()]
+    used += [("query_params", one.source) for one in backend.query]
+    if isinstance(backend.body, JsonBody):
+        used.append(("body_json", backend.body.source))
+    elif backend.body is not None:
+        used += [("body_template", one.path) for one in backend.body.variables()]
+    return [
+        f"rest_backend.{field} names {path[0]!r}, which is not a property of input_schema"
+        for field, path in dict.fromkeys(used)
+        if path[0] not in schema["properties"]
+    ]
 
 
 def _unknown_clusters(tools: Sequence[Tool], world: World) -> list[str]:

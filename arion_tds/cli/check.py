@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
+from collections.abc import Sequence
 
 from arion_tds import fitting, offline
+from arion_tds.codemode import deno
 from arion_tds.config import judging
 from arion_tds.config.judging import Config
+from arion_tds.errors import ConfigError
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,12 +30,15 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.config is not None:
         loaded = judging.load(chosen.config)
         fitting.shareable(loaded.file, loaded.file.workers or 1)
-        for warning in loaded.warnings:
+        for warning in (*loaded.warnings, *_engine(loaded)):
             print(f"warning: {warning}")
         listeners = len(loaded.file.listeners)
         print(f"{chosen.config}: good: {listeners} listener{'s' if listeners > 1 else ''}")
         world = world_of(loaded)
     judged = offline.judge(files(chosen.documents), world)
+    empty = [name for name in chosen.documents if not files([name])]
+    for name in empty:
+        print(f"{name}: holds no document (*.yaml, *.yml, *.json)", file=sys.stderr)
     for one in judged:
         for problem in one.problems:
             print(f"{one.where}: {one.name + ': ' if one.name else ''}{problem}", file=sys.stderr)
@@ -40,7 +46,17 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"{one.where}: warning: {warning}")
         if not one.problems:
             print(f"{one.where}: {one.name}: good" + (f", {one.tools} tools" if one.tools > 1 else ""))
-    return 1 if any(one.problems for one in judged) else 0
+    return 1 if empty or any(one.problems for one in judged) else 0
+
+
+def _engine(config: Config) -> Sequence[str]:
+    """What is not here, and need not be where a config is judged."""
+    try:
+        if any(gateway.code_mode is not None for gateway in config.gateways):
+            deno.find()
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def world_of(config: Config) -> offline.World:
@@ -57,6 +73,8 @@ def world_of(config: Config) -> offline.World:
         naming={scope: naming for scope, naming, _ in scopes},
         code_mode=frozenset(scope for scope, _, code in scopes if code),
         clusters=frozenset(cluster.name for cluster in config.file.clusters),
+        scopes=frozenset(scope for scope, _, _ in scopes),
+        fleet=config.file.node.cluster,
     )
 
 

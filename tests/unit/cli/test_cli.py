@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import sys
 
 import pytest
 
@@ -101,6 +102,71 @@ def test_check_with_a_config_warns_of_clusters_that_it_lacks(
     (tmp_path / "tool.yaml").write_text(TOOL % ("hello", "hello", "GET"))
     assert main(["check", "-c", str(path), str(tmp_path / "tool.yaml")]) == 0
     assert "cluster 'c' is not in the config" in capsys.readouterr().out
+
+
+def test_check_with_a_config_warns_of_documents_that_none_of_its_listeners_gets(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, document = tmp_path / "gateway.yaml", TOOL % ("hello", "hello", "GET")
+    path.write_text(CONFIG)
+    (tmp_path / "scope.yaml").write_text(document.replace("a/main", "b/main"))
+    (tmp_path / "fleet.yaml").write_text(document.replace("ns.hello}", "ns.hello, fleet: other}"))
+    assert main(["check", "-c", str(path), str(tmp_path / "scope.yaml"), str(tmp_path / "fleet.yaml")]) == 0
+    scope, fleet = (line for line in capsys.readouterr().out.splitlines() if "no effect" in line)
+    assert scope.endswith(
+        "warning: no listener of the config serves 'b/main' (it has 'a/main'): it has no effect there"
+    )
+    assert fleet.endswith("warning: fleet 'other' is not the config's node.cluster 'arion': it has no effect there")
+
+
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        ("path: '/{{city}}/{{cite}}'", "path names 'cite'"),
+        (
+            'path: /x, body_template: {inline_string: \'{"a": {{city.name}}, "b": {{ctiy}}}\'}',
+            "body_template names 'ctiy'",
+        ),
+        ("path: /x, body_json: place", "body_json names 'place'"),
+        ("path: /x, query_params: [{name: q, source: city}, {name: r, source: days}]", "query_params names 'days'"),
+    ],
+)
+def test_check_warns_of_arguments_that_the_input_schema_does_not_have(
+    backend: str, says: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "tool.yaml"
+    document = (TOOL % ("hello", "hello", "GET")).replace("path: /x", backend)
+    path.write_text(document)
+    assert main(["check", str(path)]) == 0
+    assert "warning" not in capsys.readouterr().out, "without a schema any argument may come"
+    for schema, warned in (
+        ('{"type": "object", "properties": {"city": {}}}', 1),
+        ('{"type": "object", "properties": {"city": {}}, "allOf": [{}]}', 0),
+        ('{"type": "object", "properties": {"city": {}}, "additionalProperties": {"type": "string"}}', 0),
+    ):
+        path.write_text(f"{document}  input_schema: {{inline_string: '{schema}'}}\n")
+        assert main(["check", str(path)]) == 0
+        out = capsys.readouterr().out
+        assert out.count("warning") == warned, out
+        assert not warned or f"rest_backend.{says}, which is not a property of input_schema" in out
+
+
+def test_check_of_a_folder_without_documents_is_not_good(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "readme.txt").touch()
+    assert main(["check", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"{tmp_path}: holds no document (*.yaml, *.yml, *.json)\n"
+
+
+def test_check_warns_of_code_mode_without_its_engine(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(CONFIG.replace("tools_mode", "code_mode"))
+    monkeypatch.setitem(sys.modules, "deno", None)
+    assert main(["check", "-c", str(path)]) == 0
+    assert "warning: code_mode needs the sandbox engine, which is not installed" in capsys.readouterr().out
 
 
 def test_openapi_shows_what_a_document_becomes(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
