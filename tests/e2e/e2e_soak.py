@@ -65,7 +65,10 @@ class Moody:
 
 @dataclasses.dataclass
 class Scene:
-    """Where everything is, and what happened to it. Times are the event loop's."""
+    """Where everything is, and what happened to it. Times are the event loop's.
+
+    `stalled`: the longest that our own loop was late; `slowest`: the longest that a page of the operator took.
+    """
 
     plane: MockControlPlane
     urls: dict[str, str]
@@ -78,6 +81,8 @@ class Scene:
     done: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
     services: dict[str, Process] = dataclasses.field(default_factory=dict)
     faults: dict[str, list[list[float]]] = dataclasses.field(default_factory=lambda: collections.defaultdict(list))
+    stalled: float = 0.0
+    slowest: float = 0.0
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     def start(self, name: str) -> None:
@@ -95,6 +100,10 @@ class Scene:
         """Let some time go by, less when all is done."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.done.wait(), self.rng.uniform(least, most))
+
+    def waits(self) -> str:
+        """How busy the machine was, in words: what a failure may have come from."""
+        return f"own loop {self.stalled:.2f} s late at most, an operator's page {self.slowest:.2f} s at most"
 
     def explained(self, upstream: str, begun: float) -> bool:
         """Whether a fault of the upstream explains an error of something that lasted from `begun` until now."""
@@ -369,9 +378,11 @@ async def operates(scene: Scene) -> None:
                 "/history",
                 "/explain?name=x.tool1",
             ):
+                begun = asyncio.get_running_loop().time()
                 async with http.get(f"{scene.admin}{page}") as response:
                     assert response.status == 200, page
                     await response.read()
+                scene.slowest = max(scene.slowest, asyncio.get_running_loop().time() - begun)
             await scene.rest(0.2, 1.0)
 
 

@@ -56,7 +56,7 @@ def config(scene: Scene, listeners: list[int], admin: int) -> dict[str, Any]:
                 "name": scope[0],
                 "address": f"127.0.0.1:{port}",
                 "keepalive": "1s",
-                "limits": {"write_timeout": "2s", "idle_timeout": "5s"},
+                "limits": {"write_timeout": "2s"},
                 "mcp_gateway": {
                     "server_info": {"name": scope[0], "version": "1"},
                     "tools_mode": {},
@@ -93,8 +93,9 @@ async def soaked(scene: Scene, gateway: Process, seconds: float) -> list[float]:
     async with asyncio.TaskGroup() as group:
         group.create_task(everybody(scene))
         end = loop.time() + seconds
-        while loop.time() < end:
+        while (begun := loop.time()) < end:
             await asyncio.sleep(0.5)
+            scene.stalled = max(scene.stalled, loop.time() - begun - 0.5)
             samples.append(memory_mb(gateway))
         scene.done.set()
     return samples
@@ -159,14 +160,14 @@ async def test_nothing_leaks_and_every_error_has_its_fault(tmp_path: Path) -> No
                 print(said)  # noqa: T201 - for `make soak`
                 assert fifths[-1] < fifths[1] * (1 + GROWTH), said
         except BaseException:
-            print(gateway.log()[-3000:])  # noqa: T201 - pytest shows it
+            print(gateway.log()[-3000:], scene.waits())  # noqa: T201 - pytest shows it
             raise
         finally:
             over.set()
             status = gateway.stop()
             for service in scene.services.values():
                 service.kill()
-        print(dict(scene.counts))  # noqa: T201 - for `make soak`
+        print(dict(scene.counts), scene.waits())  # noqa: T201 - for `make soak`
         assert status == 0
         assert "Traceback" not in gateway.log(), gateway.log()[-5000:]
         for what in ("calls", "lists", "searches", "changes", "faults", "list_changed", "slow readers", "hung up"):
