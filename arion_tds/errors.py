@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def one_line(error: Exception) -> str:
+    """What a parser says, in one line and without the names that it gives to bytes and text."""
+    text = " ".join(str(error).split())
+    return text.replace(' in "<byte string>"', "").replace(' in "<unicode string>"', "")
+
+
 class ConfigError(Exception):
     """The config cannot be used. `problems` are sentences, each with the path of the mistake."""
 

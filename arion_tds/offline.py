@@ -18,6 +18,7 @@ from arion_tds.decode import document as documents
 from arion_tds.decode import table
 from arion_tds.decode.document import Document
 from arion_tds.decode.rules import INLINE_ONLY, DataRules
+from arion_tds.errors import one_line
 from arion_tds.model.backend import JsonBody, OperationBackend, RestBackend
 from arion_tds.model.change import Change, PutServer, PutSource, PutTool, PutToolkit
 from arion_tds.model.names import Naming
@@ -91,7 +92,7 @@ def _documents(path: pathlib.Path) -> Sequence[Any] | str:
     except OSError as error:
         return error.strerror or str(error)
     except (ValueError, yaml.YAMLError) as error:
-        return f"cannot be read: {' '.join(str(error).split())}"
+        return f"cannot be read: {one_line(error)}"
     whole = parsed[0] if len(parsed) == 1 and isinstance(parsed[0], list) else parsed
     return [one for one in whole if one is not None] or "holds no document"
 

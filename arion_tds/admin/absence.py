@@ -156,10 +156,10 @@ def _not_in(world: World, catalog: Catalog, name: str, namespace: str, local: st
         state, summary = State.LEFT_OUT, f"{title} serves without {local!r}: {'; '.join(reasons[:3])}"
     else:
         state = State.UNKNOWN
-        summary = f"{title} serves {len(held.tools)} tools, and none is called {local!r}"
+        summary = f"{title} serves nothing called {local!r} (tools: {len(held.tools)})"
         if left:
             state = State.LEFT_OUT
-            details = (f"{len(left)} of its parts are left out, perhaps this one: {'; '.join(left[:5])}",)
+            details = (f"left out ({len(left)}), perhaps this one: {'; '.join(left[:5])}",)
     return Explanation(
         scope=catalog.scope,
         name=name,

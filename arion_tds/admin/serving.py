@@ -69,9 +69,7 @@ def namespace(world: World, catalog: Catalog, name: str, held: Namespace) -> Exp
     verdicts = world.history.of(kind, resource)
     said = [finding for finding in (_newer(verdicts), _trying(world, catalog, name)) if finding is not None]
     left = left_out(world, kind, resource)
-    parts = (
-        (f"{len(left)} parts are left out: {'; '.join(left[:5])}" + ("; …" if len(left) > 5 else ""),) if left else ()
-    )
+    parts = (f"left out ({len(left)}): {'; '.join(left[:5])}" + ("; …" if len(left) > 5 else ""),) if left else ()
     what = "OpenAPI source" if held.owner is Owner.SOURCE else "MCP server"
     return Explanation(
         scope=catalog.scope,

@@ -27,6 +27,9 @@ def run(chosen: argparse.Namespace) -> int:
         return 0 if found["ready"] else 1
     ready: Cell = ("ready", "bold green") if found["ready"] else ("not ready", "bold red")
     showing.line(f"arion-tds {found['version']}: ", ready)
+    if found["last_reload_error"]:
+        why = f"the config file is refused, generation {found['config_generation']} stays in use: "
+        showing.line((why, "red"), " ".join(found["last_reload_error"].split("\n")))
     _plane(found.get("control_plane"))
     _workers(found)
     _title("listeners")

@@ -19,7 +19,7 @@ from arion_tds.config import bootstrap
 from arion_tds.config.file import ControlPlaneConfig, DataSourcesConfig, FileConfig
 from arion_tds.decode import gateway as gateway_decoder
 from arion_tds.decode.rules import DataRules
-from arion_tds.errors import ConfigError
+from arion_tds.errors import ConfigError, one_line
 from arion_tds.model.gateway import Gateway
 
 MAX_CONFIG_BYTES: Final = 16 << 20
@@ -46,7 +46,7 @@ def load(path: str) -> Config:
     try:
         value = yaml.load(raw, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError([f"{path}: not valid YAML: {' '.join(str(error).split())}"]) from error
+        raise ConfigError([f"{path}: not valid YAML: {one_line(error)}"]) from error
     return judge(value)
 
 

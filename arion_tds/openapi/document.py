@@ -18,6 +18,7 @@ import msgspec
 import yaml
 from yaml._yaml import CParser  # the C parser alone: PyYAML's composer and resolvers cost twice as much as all of this
 
+from arion_tds.errors import one_line
 from arion_tds.model.problem import Problem
 from arion_tds.openapi.limits import Limits
 from arion_tds.openapi.value import Json
@@ -126,7 +127,7 @@ def _parse(text: str, limits: Limits) -> tuple[Json, list[str]]:
     except yaml.YAMLError as error:
         if looks_like_json:
             raise _Unreadable(f"document is not valid JSON: {json_error}") from error
-        raise _Unreadable(f"document is not valid YAML: {_one_line(error)}") from error
+        raise _Unreadable(f"document is not valid YAML: {_shortened(error)}") from error
 
 
 def _measure(root: Json, limits: Limits) -> None:
@@ -324,8 +325,8 @@ def _line(event: Json) -> str:
     return f"at line {event.start_mark.line + 1}"
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
+def _shortened(error: Exception) -> str:
+    text = one_line(error)
     return text if len(text) <= 300 else text[:299] + "…"
 
 

@@ -167,7 +167,7 @@ async def test_an_operation_that_the_source_leaves_out_says_why() -> None:
     assert said.state is State.LEFT_OUT
     assert "TRACE is not supported" in said.summary
     assert "exclude_operations" in stage.ask("shop.drop").summary
-    assert "1 parts are left out" in stage.ask("shop").details[0]
+    assert "left out (1): " in stage.ask("shop").details[0]
     vague = stage.ask("shop.other")
     assert vague.state is State.LEFT_OUT
     assert "perhaps this one" in vague.details[0]
@@ -184,7 +184,7 @@ async def test_a_tool_that_the_server_does_not_list_says_so() -> None:
     await stage.put(Kind.SERVER, "up", "1", server("up", "get_it"))
     said = stage.ask("up.getit")
     assert said.state is State.UNKNOWN
-    assert "none is called 'getit'" in said.summary
+    assert "serves nothing called 'getit'" in said.summary
     assert said.suggestions == ("up.get_it",)
 
 

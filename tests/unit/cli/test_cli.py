@@ -159,6 +159,16 @@ def test_check_of_a_folder_without_documents_is_not_good(
     assert capsys.readouterr().err == f"{tmp_path}: holds no document (*.yaml, *.yml, *.json)\n"
 
 
+def test_yaml_that_is_none_is_said_with_its_line(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("a: [1\nb: }")
+    for command in (["check", "-c", str(path)], ["check", str(path)], ["openapi", str(path)]):
+        assert main(command) == 1
+        said = capsys.readouterr().err
+        assert "line 2, column 2" in said
+        assert "byte string" not in said
+
+
 def test_check_warns_of_code_mode_without_its_engine(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from gateway_upstreams import document, mcp_upstream, server, source
 
 from arion_tds import reloading
 from arion_tds.catalog import Catalog
+from arion_tds.cli.main import main
 from arion_tds.config import judging
 from arion_tds.config.judging import Config
 from arion_tds.reloading import Reloader
@@ -211,6 +212,18 @@ async def test_a_config_with_mistakes_is_refused_whole_and_the_old_one_serves_on
         assert "arion_tds_config_refused 1.0" in await it.here.metrics()
         assert await it.change(listener(page_size=7))
         assert (await it.ready())["last_reload_error"] == ""
+
+
+async def test_status_tells_of_a_config_that_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    async with changing() as it:
+
+        async def status() -> str:
+            assert await asyncio.to_thread(main, ["status", "--admin", it.here.gateway.admin]) == 0
+            return capsys.readouterr().out
+
+        assert "refused" not in await status()
+        assert not await it.change(listeners=[listener(mcp_gatewey={})])
+        assert "the config file is refused, generation 1 stays in use: listeners[0].mcp_gatewey" in await status()
 
 
 async def test_clusters_and_what_may_be_read_and_the_log_change_and_the_rest_is_said_to_wait(
