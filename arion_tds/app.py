@@ -297,7 +297,7 @@ class Gateway(Standing):
         try:
             await self._admin.start(host, port)
         except OSError as error:
-            raise BindError(f"admin: cannot listen on {host}:{port}: {error.strerror or error}") from error
+            raise BindError.at("admin", host, port, error) from error
         self.admin = self._admin.bound
         _log.info("admin on http://%s", self._admin.bound)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 
@@ -22,6 +23,13 @@ class ConfigError(Exception):
 
 class BindError(Exception):
     """A listener's address cannot be bound."""
+
+    @classmethod
+    def at(cls, whose: str, host: str, port: int, error: OSError) -> BindError:
+        """The system's own words for it: event loops say more around them, each in its own way."""
+        number = error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror or str(error)
+        return cls(f"{whose}: cannot listen on {host}:{port}: {why}")
 
 
 class AskError(Exception):

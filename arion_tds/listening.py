@@ -199,8 +199,7 @@ class Listener:
         try:
             address = await http.bind(before.sockets() if before is not None and same else ())
         except OSError as error:
-            why = error.strerror or str(error)
-            raise BindError(f"listener {self.settings.name!r}: cannot listen on {host}:{port}: {why}") from error
+            raise BindError.at(f"listener {self.settings.name!r}", host, port, error) from error
         self.bound = f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
         return http
 

@@ -213,7 +213,7 @@ def _probe(whose: str, address: str) -> None:
                     probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 probe.bind(where)
     except OSError as error:
-        raise BindError(f"{whose}: cannot listen on {host}:{port}: {error.strerror or error}") from error
+        raise BindError.at(whose, host, port, error) from error
 
 
 def _ended(status: int | None) -> str:

@@ -189,7 +189,7 @@ async def test_static_sources_and_servers_come_and_go_with_the_config() -> None:
     [
         (lambda: {"listeners": [listener(), listener()]}, "used more than once"),
         (lambda: {"listeners": [listener(mcp_gatewey={})]}, "unknown key"),
-        (lambda: {"listeners": [listener(), listener("b", address="192.0.2.1:1")]}, "cannot listen on 192.0.2.1:1"),
+        (lambda: {"listeners": [listener(), listener("b", address="192.0.2.1:1")]}, "192.0.2.1:1: Cannot assign"),
         (lambda: {"clusters": [{"name": "c", "endpoints": ["https://h:1"], "tls": {"ca_file": "/none"}}]}, "'/none'"),
         (
             lambda: {"listeners": [listener(gateway={"tools": [tool("api.x")], "open_api_tool_sources": [
