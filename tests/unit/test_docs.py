@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,3 +103,11 @@ def test_every_word_of_explain_is_explained() -> None:
     text = (ROOT / "docs" / "troubleshooting.md").read_text()
     for state in set(State) - {State.SERVED}:
         assert re.search(rf"^\| .*`{state.value.replace('_', ' ')}`", text, re.MULTILINE), state
+
+
+def test_the_architecture_shows_every_layer_in_its_order() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    (block,) = re.findall(r"^```\n(__main__ .*?)^control_plane_example", text, re.MULTILINE | re.DOTALL)
+    shown = [line.partition("  ")[0] for line in block.splitlines() if not line.startswith(" ")]
+    assert [layer for line in shown for layer in line.split(" > ")] == contract["layers"]
