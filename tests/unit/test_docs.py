@@ -105,6 +105,16 @@ def test_every_word_of_explain_is_explained() -> None:
         assert re.search(rf"^\| .*`{state.value.replace('_', ' ')}`", text, re.MULTILINE), state
 
 
+def test_every_page_can_be_found() -> None:
+    docs = ROOT / "docs"
+    for index, pages in (
+        (docs / "README.md", docs.glob("*.md")),
+        (docs / "howto" / "README.md", docs.glob("howto/*.md")),
+    ):
+        text = index.read_text()
+        assert [page.name for page in pages if page != index and f"({page.name})" not in text] == []
+
+
 def test_the_architecture_shows_every_layer_in_its_order() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
