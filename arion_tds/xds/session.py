@@ -136,6 +136,7 @@ class Session:
         self._turn: deque[Kind] = deque(kinds)
         self._open = False
         self._node_sent = False
+        self._left: set[str] = set()
         self._seq = 0
         self.dropped = 0
 
@@ -164,7 +165,11 @@ class Session:
         return bool(self._scopes)
 
     def set_scopes(self, scopes: Iterable[str]) -> bool:
-        """Consume exactly these. True: the stream must be opened anew, since its node declares too few."""
+        """Consume exactly these. True: the stream must be opened anew.
+
+        That is when its node declares too few; and when a scope returns that was left on this stream: a response sent
+        before the server heard of that may still be on its way, and could bring back what is gone since.
+        """
         new = dict.fromkeys(scopes)
         gone = [scope for scope in self._scopes if scope not in new]
         come = [scope for scope in new if scope not in self._scopes]
@@ -172,6 +177,8 @@ class Session:
             return False
         self._generation += 1
         self._scopes = new
+        if self._open and self._node_sent:
+            self._left.update(gone)
         for kind, state in self.types.items():
             if not kind.scoped:
                 continue
@@ -183,7 +190,8 @@ class Session:
                 state.answered, state.since = False, self._generation
             if not self._wildcard:
                 state.subscription.want(self._names(kind))
-        return self._wildcard and bool(come) and self._open and self._node_sent
+        anew = bool(come) if self._wildcard else not self._left.isdisjoint(come)
+        return anew and self._open and self._node_sent
 
     def want(self, kind: Kind, names: Iterable[str]) -> None:
         """Ask for exactly these resources of a kind without scopes; the caller has dropped what it had of others."""
@@ -201,6 +209,7 @@ class Session:
         """A new stream begins."""
         self._open = True
         self._node_sent = False
+        self._left.clear()
         for state in self.types.values():
             state.owed.clear()
             state.heard = False

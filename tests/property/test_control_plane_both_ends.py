@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arion_tds.model.delivery import CATALOG, DeliveryVerdict, Kind
@@ -130,9 +130,22 @@ STEPS = st.lists(
 )
 
 
+RETURNS: list[tuple[object, ...]] = [
+    ("publish", Kind.TOOL, "a/m/x", "1"),
+    ("publish", Kind.TOOL, "a/m/y", "1"),
+    *[("request",)] * 3,
+    ("leave",),
+    ("scopes", set()),
+    ("publish", Kind.TOOL, "a/m/x", None),
+    ("scopes", {"a/m"}),
+]
+"""A scope is left and returns while a response is on its way that was sent before, and holds what is gone since."""
+
+
 @pytest.mark.parametrize("wildcard", [True, False])
 @settings(max_examples=150, deadline=None)
 @given(steps=STEPS)
+@example(steps=RETURNS)
 def test_after_quiet_the_gateway_has_what_is_published_but_for_what_it_refused(
     steps: list[tuple[object, ...]], *, wildcard: bool
 ) -> None:

@@ -163,6 +163,7 @@ class Conversation(RuleBasedStateMachine):
 
     def _connect(self) -> None:
         self.first = set()
+        self.left: set[str] = set()
         self.peers = {kind: Peer() for kind in CATALOG}
         self.session.open()
         self.speaks()
@@ -205,9 +206,11 @@ class Conversation(RuleBasedStateMachine):
                     del content[name]
         for scope in scopes - self.scopes:
             self.born[scope] = self.session._seq + 1
+        come = scopes - self.scopes
+        self.left |= self.scopes - scopes
         self.scopes = scopes
         if self.session.set_scopes(sorted(scopes)):
-            assert self.wildcard
+            assert come if self.wildcard else come & self.left
             self._break()
             self._connect()
         elif speaks:
