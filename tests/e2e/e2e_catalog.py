@@ -88,7 +88,7 @@ async def tenant(start: Start, control_plane: MockControlPlane) -> AsyncIterator
         gateway = {"server_info": {"name": server, "version": "1"}, "tools_mode": {}, "tds": {"config_name": config}}
         running = await start(
             {
-                "listeners": [{"name": "a", "mcp_gateway": gateway}],
+                "listeners": [{"name": "a", "page_size": 100, "mcp_gateway": gateway}],
                 "clusters": [{"name": "weather_api", "endpoints": [f"http://127.0.0.1:{service.port}"]}],
             }
         )
