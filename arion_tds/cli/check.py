@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 
-from arion_tds import fitting, offline
+from arion_tds import doors, fitting, offline
+from arion_tds.backends import tls
 from arion_tds.codemode import deno
 from arion_tds.config import judging
 from arion_tds.config.judging import Config
 from arion_tds.errors import ConfigError
+from arion_tds.metrics import Metrics
 
 
 def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,8 +33,10 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.config is not None:
         loaded = judging.load(chosen.config)
         fitting.shareable(loaded.file, loaded.file.workers or 1)
-        for warning in (*loaded.warnings, *_engine(loaded)):
+        for warning in loaded.warnings:
             print(f"warning: {warning}")
+        for problem in _not_here(loaded):
+            print(f"warning: would not start on this machine: {problem}")
         listeners = len(loaded.file.listeners)
         print(f"{chosen.config}: good: {listeners} listener{'s' if listeners > 1 else ''}")
         world = world_of(loaded)
@@ -49,14 +54,31 @@ def run(chosen: argparse.Namespace) -> int:
     return 1 if empty or any(one.problems for one in judged) else 0
 
 
-def _engine(config: Config) -> Sequence[str]:
-    """What is not here, and need not be where a config is judged."""
-    try:
-        if any(gateway.code_mode is not None for gateway in config.gateways):
-            deno.find()
-    except ConfigError as error:
-        return error.problems
-    return ()
+def _not_here(config: Config) -> Iterator[str]:
+    """What a start needs beside the config: files, variables, the sandbox. It may be judged where it is not run."""
+    clocks, metrics, plane = doors.Clocks(lambda: 0.0, lambda: 0.0), Metrics(), config.file.control_plane
+    wanted: list[Callable[[], object]] = [lambda: _clusters(config)]
+    if plane is not None:
+        wanted.append(functools.partial(judging.credentials, plane))
+    for listener, gateway in zip(config.file.listeners, config.gateways, strict=True):
+        wanted.append(functools.partial(doors.Door, listener, gateway.name, metrics, clocks))
+    if any(gateway.code_mode is not None for gateway in config.gateways):
+        wanted.append(deno.find)
+    for make in wanted:
+        try:
+            make()
+        except ConfigError as error:
+            yield from error.problems
+
+
+def _clusters(config: Config) -> None:
+    """ConfigError when what upstreams are made of is not there."""
+    for name, cluster in fitting.settings(config)[1].items():
+        try:
+            if cluster.tls is not None:
+                tls.context(cluster.tls)
+        except ValueError as error:
+            raise ConfigError([f"cluster {name!r}: {error}"]) from error
 
 
 def world_of(config: Config) -> offline.World:

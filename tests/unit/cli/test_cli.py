@@ -176,7 +176,28 @@ def test_check_warns_of_code_mode_without_its_engine(
     path.write_text(CONFIG.replace("tools_mode", "code_mode"))
     monkeypatch.setitem(sys.modules, "deno", None)
     assert main(["check", "-c", str(path)]) == 0
-    assert "warning: code_mode needs the sandbox engine, which is not installed" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert (
+        "warning: would not start on this machine: code_mode needs the sandbox engine, which is not installed" in said
+    )
+
+
+def test_check_warns_of_files_that_are_not_on_this_machine(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    jwt = "jwt: {providers: {p: {issuer: i, local_jwks: {filename: /no/jwks.json}}}}"
+    path.write_text(
+        CONFIG.replace("    mcp_gateway:", f"    {jwt}\n    mcp_gateway:")
+        + "  - name: b\n    address: 127.0.0.1:0\n    tls: {cert_file: /no/tls.crt, key_file: /no/tls.key}\n"
+        + "    mcp_gateway: {server_info: {name: b, version: '1'}, tools_mode: {}}\n"
+        + "clusters: [{name: c, endpoints: ['https://h:1'], tls: {ca_file: /no/ca.pem}}]\n"
+    )
+    assert main(["check", "-c", str(path)]) == 0
+    warned = [line for line in capsys.readouterr().out.splitlines() if "would not start on this machine" in line]
+    assert len(warned) == 3
+    for file in ("/no/jwks.json", "/no/tls.crt", "/no/ca.pem"):
+        assert sum(file in line for line in warned) == 1
 
 
 def test_openapi_shows_what_a_document_becomes(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
