@@ -219,4 +219,6 @@ def _sentence(found: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
         return "unknown key"
     if found["type"] == "missing":
         return "missing"
-    return str(found["msg"]).removeprefix("Value error, ")
+    if found["type"] == "too_short":
+        return f"is too short: it needs at least {found['ctx']['min_length']}"
+    return str(found["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")

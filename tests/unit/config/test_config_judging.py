@@ -158,3 +158,16 @@ def test_a_pause_may_be_none_and_a_time_may_not() -> None:
     assert judging.judge(config(drain_delay=0)).file.drain_delay == 0
     assert mistakes(config(drain_delay=-1))
     assert mistakes(config({**listener(), "drain_timeout": 0}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"listeners": []}, "listeners: is too short: it needs at least 1"),
+        ({"workers": 0}, "workers: must be greater than or equal to 1"),
+        ({"log": {"format": "xml"}}, "log.format: must be 'text' or 'json'"),
+        ({"node": {"id": 7}}, "node.id: must be a valid string"),
+    ],
+)
+def test_mistakes_are_said_in_our_words(keys: dict[str, Any], sentence: str) -> None:
+    assert mistakes({**config(listener()), **keys}) == [sentence]
