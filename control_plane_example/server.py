@@ -33,6 +33,9 @@ MAX_MESSAGE_BYTES: Final = 64 << 20
 MAX_RAW: Final = 64
 """Scripted responses waiting on one stream."""
 
+GRACE: Final = 1.0
+"""Seconds that streams get to end when the server stops."""
+
 _OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -117,10 +120,12 @@ class XdsServer:
         return self.address
 
     async def stop(self) -> None:
-        """End every stream and stop listening."""
+        """Stop listening and end every stream; one whose client takes nothing is cancelled after GRACE."""
         server, self._server = self._server, None
         if server is not None:
-            await server.stop(None)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(server.stop(GRACE))
+                self.cut(grpc.StatusCode.UNAVAILABLE, "the control plane stops")
 
     def open(self) -> None:
         """Begin to answer."""

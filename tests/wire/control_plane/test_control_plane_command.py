@@ -36,7 +36,7 @@ async def start() -> AsyncIterator[Start]:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "control_plane_example", *arguments,
             "--address", "127.0.0.1:0", "--http", "127.0.0.1:0",
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         processes.append(process)
         assert process.stdout is not None
@@ -51,7 +51,8 @@ async def start() -> AsyncIterator[Start]:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
             async with asyncio.timeout(10):
-                assert await process.wait() == 0
+                await process.communicate()
+            assert process.returncode == 0
 
 
 def write(path: Path, *names: str) -> None:
@@ -124,6 +125,21 @@ async def test_an_address_that_cannot_be_had_and_a_folder_that_is_none_end_with_
         assert process.returncode == 2
         assert sentence in said.decode()
         assert "Traceback" not in said.decode()
+
+
+async def test_told_to_stop_it_ends_its_streams_in_order(tmp_path: Path, start: Start, dial: Dial) -> None:
+    write(tmp_path / "a.yaml", "s/c/n.a")
+    command = await start(str(tmp_path))
+    client = await dial(command.xds)
+    await client.ask(TOOL, "*")
+    assert [one.name for one in (await client.read()).resources] == ["s/c/n.a"]
+    command.process.send_signal(signal.SIGINT)
+    async with asyncio.timeout(10):
+        _, said = await command.process.communicate()
+    assert command.process.returncode == 0
+    assert b"stream 1 ended: StatusCode.UNAVAILABLE the control plane stops" in said
+    assert b"Traceback" not in said
+    assert b"Aborting" not in said
 
 
 async def ended(*arguments: str) -> tuple[int | None, str]:

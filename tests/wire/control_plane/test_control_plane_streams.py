@@ -59,6 +59,7 @@ async def test_a_nack_is_reported_with_its_reason_and_names_and_nothing_is_resen
     await client.silent(cp)
     version = await cp.put("McpTool", A, {"description": "better"})
     assert await client.reads() == [f"{A}@{version}"]
+    await cp.acked("McpTool", A, version)  # and with it all that the client said before
     (stream,) = cp.status()["streams"]
     kind = stream["types"]["McpTool"]
     assert stream["node"] == "client-1"
