@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import platform
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -20,15 +19,11 @@ from typing import Any
 
 import yaml
 
+from control_plane_example import ports
+
+free_port = ports.free_port
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TICK = os.sysconf("SC_CLK_TCK")
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Process:

@@ -30,6 +30,7 @@ from collections.abc import Set as AbstractSet
 import yaml
 
 from conformance import judge
+from control_plane_example.ports import free_ports
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -189,15 +190,6 @@ def ready(admin: str, namespaces: AbstractSet[str] = NAMESPACES) -> bool:
 def with_ports(text: str, ports: dict[int, int]) -> str:
     """The text with the ports of this run."""
     return re.sub(r":(\d+)\b", lambda found: f":{ports.get(int(found[1]), found[1])}", text)
-
-
-def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on at this moment."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 import yaml
 
 from conformance import judge, run
+from control_plane_example.ports import free_ports
 
 SERVER = ("2026-07-28 server", "handshake server")
 CLIENT = "as a client, {}"
@@ -110,7 +111,7 @@ def client(commands: pathlib.Path, scenario: str, revision: str, scratch: pathli
 def gateway(scratch: pathlib.Path, *, handshake: bool) -> Iterator[str]:
     """A gateway with one MCP server behind it, on free ports. Yields the MCP endpoint."""
     (scratch / "catalog").mkdir(parents=True)
-    ports = dict(zip(run.DOCUMENTED, run.free_ports(len(run.DOCUMENTED)), strict=True))
+    ports = dict(zip(run.DOCUMENTED, free_ports(len(run.DOCUMENTED)), strict=True))
     for path in (run.HERE / "catalog" / "server.yaml", run.HERE / "gateway.yaml"):
         copy = scratch / ("catalog" if path.parent.name == "catalog" else "") / path.name
         copy.write_text(run.with_ports(path.read_text("utf-8"), ports), encoding="utf-8")

@@ -17,7 +17,6 @@ Needs pytest and pytest-asyncio. Registered for nobody by itself: it loads where
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from control_plane_example import ports
 from control_plane_example.gateway import Gateway
 from control_plane_example.mock import MockControlPlane
 
@@ -39,7 +39,7 @@ async def control_plane() -> AsyncIterator[MockControlPlane]:
 @pytest.fixture
 def free_port() -> Callable[[], int]:
     """A function that returns a port nobody listens on at that moment."""
-    return _free_port
+    return ports.free_port
 
 
 @pytest_asyncio.fixture
@@ -53,7 +53,7 @@ async def gateway(
         path = tmp_path / f"gateway-{len(started)}.json"
         filled = {
             "control_plane": {"address": control_plane.address},
-            "admin": {"address": f"127.0.0.1:{_free_port()}"},
+            "admin": {"address": f"127.0.0.1:{ports.free_port()}"},
             "workers": 1,
             **config,
             "listeners": [{"address": "127.0.0.1:0", **listener} for listener in config["listeners"]],
@@ -69,10 +69,3 @@ async def gateway(
     finally:
         for running in started:
             await running.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

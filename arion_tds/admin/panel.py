@@ -81,6 +81,10 @@ class Parts(Protocol):
         """By listener."""
 
     @property
+    def bound(self) -> Mapping[str, str]:
+        """The address of each listener."""
+
+    @property
     def endpoints(self) -> Mapping[str, str]:
         """The URL of each listener."""
 
@@ -170,7 +174,12 @@ class Panel:
             "version": arion_tds.__version__,
             **await self.ready(),
             "listeners": {
-                name: {"endpoint": parts.endpoints[name], "scope": parts.scopes[name], **front.status()}
+                name: {
+                    "address": parts.bound[name],
+                    "endpoint": parts.endpoints[name],
+                    "scope": parts.scopes[name],
+                    **front.status(),
+                }
                 for name, front in parts.fronts.items()
             },
             "scopes": scopes,

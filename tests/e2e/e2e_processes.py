@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -21,6 +20,8 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 import pytest
+
+from control_plane_example.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
@@ -97,15 +98,6 @@ class Process:
         except ProcessLookupError:
             return False
         return True
-
-
-def free_ports(count: int) -> list[int]:
-    """Different TCP ports of 127.0.0.1 that nobody listens on at this moment."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 def ports_for(*texts: str) -> dict[int, int]:

@@ -107,6 +107,7 @@ async def test_status_counts_where_config_dump_names(here: House) -> None:
     assert dump["scopes"][0]["namespaces"]["ns"]["tools"] == ["ns.one"]
     assert status["listeners"]["a"]["scope"] == "a/main"
     assert status["listeners"]["a"]["endpoint"] == f"http://{here.gateway.bound['a']}/mcp"
+    assert status["listeners"]["a"]["address"] == here.gateway.bound["a"]
     assert "config" in dump
     assert "config" not in status
 
