@@ -107,13 +107,18 @@ class Siblings:
                     for sender in senders:
                         sender.cancel()
         finally:
-            await runner.cleanup()
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-                if (
-                    os.getppid() != supervisor
-                ):  # it is gone, and cannot do this: the last one does, for whom it is empty
-                    os.rmdir(self._role.directory)
+            try:
+                await runner.cleanup()
+            finally:
+                self._leave(path, orphaned=os.getppid() != supervisor)
+
+    def _leave(self, path: str, *, orphaned: bool) -> None:
+        """Take the socket away; a supervisor that is gone cannot remove the folder: the last of us does."""
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        if orphaned:
+            with contextlib.suppress(OSError):  # not the last one
+                os.rmdir(self._role.directory)
 
     def teller(self, listener: str) -> Tell:
         """Sends the notes of that listener."""
