@@ -93,7 +93,14 @@ async def _work(loaded: judging.Config, path: str, line: Line, place: Role) -> N
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGINT, lambda: None)  # a terminal's, which the supervisor hears too
     loop.add_signal_handler(signal.SIGHUP, reload.set)
-    orders = {role.STOP: stop.set, role.HURRY: hurry.set, role.RELOAD: reload.set, role.ALL: complete.set}
+    orders = {
+        role.STOP: stop.set,
+        role.HURRY: hurry.set,
+        role.RELOAD: reload.set,
+        role.ALL: complete.set,
+        role.PING: line.lives,  # from the loop that serves: where it is stuck, nobody answers
+    }
+    timeout = loaded.file.worker_timeout
     async with _task(line.orders(lambda what: orders[what]())), app.running(loaded, path, place) as gateway:
         gateway.reloader.follow(reload)
         if gateway.siblings is not None:
@@ -105,13 +112,13 @@ async def _work(loaded: judging.Config, path: str, line: Line, place: Role) -> N
             if not opening.done():
                 return  # told to stop before it has served anybody
             opening.result()
-            line.state(serving=True, patience=gateway.patience)
+            line.state(serving=True, patience=gateway.patience, timeout=timeout)
             gc.freeze()
             await ending
         finally:
             opening.cancel()
             ending.cancel()
-        line.state(serving=False, patience=gateway.patience)
+        line.state(serving=False, patience=gateway.patience, timeout=timeout)
         await gateway.drain(hurry)
 
 

@@ -305,6 +305,8 @@ class FileConfig(Model):
     node: NodeConfig = NodeConfig()
     workers: int | None = Field(default=None, ge=1, le=sharing.MOST)
     """Processes that serve the same addresses (docs/workers.md). Unset: the cores, up to 4; 1 where a port is 0."""
+    worker_timeout: Pause = 30.0
+    """One of several workers that takes connections and stands still this long is killed and replaced. 0: never."""
     control_plane: ControlPlaneConfig | None = None
     """Needed when a listener uses `tds`."""
     admin: AdminConfig = AdminConfig()

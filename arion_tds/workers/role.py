@@ -21,6 +21,9 @@ from typing import Any, Final
 STOP: Final = "stop"
 HURRY: Final = "hurry"
 RELOAD: Final = "reload"
+PING: Final = "ping"
+"""Say that you live: see `Line.lives`."""
+
 ALL: Final = "all"
 """Every worker has taken connections by now. (No order, but a word.)"""
 
@@ -93,9 +96,16 @@ class Line:
         directory, key = pathlib.Path(given.pop("directory")), base64.b64decode(given.pop("key"))
         return Role(directory=directory, key=key, **given)
 
-    def state(self, *, serving: bool, patience: float) -> None:
-        """Tell whether this one takes connections, and how many seconds it may need to stop."""
-        self._tell(serving=serving, patience=patience)
+    def state(self, *, serving: bool, patience: float, timeout: float) -> None:
+        """Tell whether this one takes connections, and how many seconds it may need to stop.
+
+        From then on it is to answer a `PING` within `timeout` seconds (0: it need not).
+        """
+        self._tell(serving=serving, patience=patience, timeout=timeout)
+
+    def lives(self) -> None:
+        """Answer a `PING`."""
+        self._tell(lives=True)
 
     def refused(self, problems: Sequence[str], *, bind: bool) -> None:
         """Tell why this one cannot start: mistakes in the config, or (`bind`) an address that cannot be had."""

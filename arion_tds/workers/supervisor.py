@@ -27,6 +27,7 @@ from arion_tds.config import sharing
 from arion_tds.errors import BindError, ConfigError
 from arion_tds.workers import role
 from arion_tds.workers.choosing import Plan
+from arion_tds.workers.pulse import TRIES, Pulse
 from arion_tds.workers.restarts import Restarts, Uniform
 from arion_tds.workers.role import Role
 
@@ -47,6 +48,9 @@ class _Life:
     def __init__(self, process: asyncio.subprocess.Process, end: socket.socket) -> None:
         self.process = process
         self.patience = PATIENCE
+        self.timeout = 0.0
+        self._serves = asyncio.Event()
+        self._pulse = Pulse()
         self.serving_since: float | None = None
         self.refused: ConfigError | BindError | None = None
         self._end = end
@@ -55,6 +59,11 @@ class _Life:
         """Tell it; one that does not listen is ended when its patience is over."""
         with contextlib.suppress(OSError):
             self._end.send(role.message(order=what))
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        with contextlib.suppress(ProcessLookupError):  # it has ended, which nobody has been told of yet
+            self.process.kill()
 
     async def hear(self, served: Callable[[], float]) -> None:
         """What it says, until it has no more to say. `served` is told when it serves, and gives the time."""
@@ -65,15 +74,27 @@ class _Life:
                 if "refused" in said:
                     problems = said["refused"]
                     self.refused = BindError(problems[0]) if said["bind"] else ConfigError(problems)
+                elif "lives" in said:
+                    self._pulse.answered()
                 else:
-                    self.patience = said["patience"] + MARGIN
+                    self.patience, self.timeout = said["patience"] + MARGIN, said["timeout"]
                     if said["serving"] and self.serving_since is None:
                         self.serving_since = served()
+                        self._serves.set()
         except OSError:
             pass  # it ended in the midst of a word
         finally:
             writer.close()
             self._end.close()
+
+    async def hangs(self) -> None:
+        """Until it has not answered for as long as it may. Before it serves it may be busy for as long as it likes."""
+        await self._serves.wait()
+        if not self.timeout:
+            await asyncio.Event().wait()
+        while self._pulse.beats():
+            self.order(role.PING)
+            await asyncio.sleep(self.timeout / TRIES)
 
 
 class Supervisor:
@@ -186,15 +207,21 @@ class Supervisor:
             hearing = tasks.create_task(life.hear(served))
             ending = tasks.create_task(life.process.wait())
             stopping = tasks.create_task(self._stop.wait())
-            await asyncio.wait({ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            hanging = tasks.create_task(life.hangs())
+            await asyncio.wait({ending, stopping, hanging}, return_when=asyncio.FIRST_COMPLETED)
+            if hanging.done() and not ending.done():
+                _log.error("worker %d has not answered for %g s (worker_timeout): it is killed", number, life.timeout)
+                life.kill()
+                await ending
             stopping.cancel()
+            hanging.cancel()
             told = self._clock()
             while not ending.done() and (left := told + life.patience - self._clock()) > 0:
                 # It may yet say that it needs longer: the config has changed since it said so first.
                 await asyncio.wait({ending}, timeout=min(left, 1.0))
             if not ending.done():
                 _log.error("worker %d has not stopped within %g s: it is killed", number, life.patience)
-                life.process.kill()
+                life.kill()
             await ending
             # A child of its own may hold the line open: what it said itself is read by then.
             await asyncio.wait({hearing}, timeout=1.0)

@@ -157,6 +157,44 @@ async def test_all_that_are_told_to_stop_one_by_one_are_replaced(
         assert "Traceback" not in found.process.log()
 
 
+async def test_one_that_hangs_is_killed_and_replaced_and_one_that_starts_slowly_is_let_be(
+    scratch: Path, control_plane: MockControlPlane
+) -> None:
+    await control_plane.put("McpTool", f"{SCOPE}/n.quick", tool("quick"))
+    async with team(scratch, control_plane, runtime=scratch, worker_timeout="2s") as found:
+        before = await found.pids()
+        control_plane.hold()  # a replacement has nothing to serve yet
+        os.kill(before[1], signal.SIGKILL)
+
+        async def starts() -> int:
+            second = (await found.workers())[1]
+            assert second.get("serving") is False
+            assert second.get("pid") not in {None, before[1]}
+            return int(second["pid"])
+
+        slow = await eventually(starts)
+        with found.frozen(slow):
+            os.kill(before[0], signal.SIGSTOP)
+
+            async def is_over() -> None:
+                assert not is_there(before[0])
+
+            await eventually(is_over)
+            assert is_there(slow)  # it has been still for longer than the other one
+        control_plane.release()
+
+        async def serve() -> None:
+            now = await found.pids()
+            assert now[0] != before[0]
+            assert now[1] == slow
+
+        await eventually(serve)
+        log = found.process.log()
+        assert "worker 0 has not answered for 2 s (worker_timeout): it is killed" in log
+        assert "worker 0 was ended by SIGKILL; it is replaced at once" in log
+        assert log.count("it is killed") == 1
+
+
 async def test_told_to_stop_all_drain_and_a_second_signal_hurries_all(
     scratch: Path, control_plane: MockControlPlane
 ) -> None:

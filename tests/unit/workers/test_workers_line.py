@@ -52,12 +52,14 @@ def test_what_is_told_are_lines_of_json_of_a_bounded_length() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         line = Line(theirs)
-        line.state(serving=True, patience=12.5)
+        line.state(serving=True, patience=12.5, timeout=30.0)
+        line.lives()
         line.refused(["x" * role.MAX_LINE], bind=False)
         line.refused(["listener 'a': taken"], bind=True)
         said = [json.loads(one) for one in ours.recv(1 << 16).splitlines()]
     assert said == [
-        {"serving": True, "patience": 12.5},
+        {"serving": True, "patience": 12.5, "timeout": 30.0},
+        {"lives": True},
         {"refused": ["too many mistakes to tell"], "bind": False},
         {"refused": ["listener 'a': taken"], "bind": True},
     ]
