@@ -255,7 +255,7 @@ class Metrics:
         self.workers.set(1)
         self.worker_failures = Counter(
             "arion_tds_worker_failures",
-            "Questions and notes to other workers that came to nothing",
+            "Questions and notes to other workers, and counts to be kept, that came to nothing",
             ["what"],
             registry=r,
         )

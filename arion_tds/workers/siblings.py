@@ -24,7 +24,8 @@ from prometheus_client import generate_latest
 from arion_tds.metrics import Metrics
 from arion_tds.server.front import McpFront
 from arion_tds.server.notes import Note, Tell
-from arion_tds.workers import summing
+from arion_tds.workers import counts, summing
+from arion_tds.workers.counts import Counts
 from arion_tds.workers.role import Role
 
 TIMEOUT: Final = 1.0
@@ -83,7 +84,8 @@ class Siblings:
         self._queues: dict[int, asyncio.Queue[_Letter]] = {one: asyncio.Queue(MAX_NOTES) for one in self._others}
         self.complete = asyncio.Event()
         """Every worker has taken connections by now, or a process that it stands in for."""
-        self._failures = {what: metrics.worker_failures.labels(what) for what in ("state", "metrics", "note")}
+        self._failures = {what: metrics.worker_failures.labels(what) for what in ("state", "metrics", "note", "counts")}
+        self._counts: Counts | None = None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -95,6 +97,7 @@ class Siblings:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=TIMEOUT)
         await runner.setup()
         path, supervisor = self._role.socket(self._role.number), os.getppid()
+        self._counts = await asyncio.to_thread(Counts, self._role.directory, self._role.number, self._modes)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # of one that was killed
         try:
@@ -103,6 +106,7 @@ class Siblings:
                 senders = [tasks.create_task(self._send(number)) for number in self._others]
                 try:
                     yield
+                    await self._collect()  # what was counted since somebody last looked
                 finally:
                     for sender in senders:
                         sender.cancel()
@@ -117,6 +121,7 @@ class Siblings:
         with contextlib.suppress(OSError):
             os.unlink(path)
         if orphaned:
+            counts.clear(self._role.directory)
             with contextlib.suppress(OSError):  # not the last one
                 os.rmdir(self._role.directory)
 
@@ -149,13 +154,19 @@ class Siblings:
         return {**own, "worker": self._role.number, "workers": [states[number] for number in sorted(states)]}
 
     async def metrics(self) -> bytes:
-        """The page of all workers together."""
+        """The page of all workers together; of one that does not answer, what it had counted when it last did."""
         own = await self._collect()
         found = await asyncio.gather(*(self._ask(number, "/metrics") for number in self._others))
-        return await asyncio.to_thread(self._page, [own, *(one for one in found if one is not None)])
+        return await asyncio.to_thread(self._page, own, dict(zip(self._others, found, strict=True)))
 
-    def _page(self, parts: list[bytes]) -> bytes:
-        return generate_latest(summing.Summed([summing.decode(one) for one in parts], self._modes))
+    def _page(self, own: bytes, others: Mapping[int, bytes | None]) -> bytes:
+        parts = [summing.decode(own)]
+        for number, raw in others.items():
+            part = counts.read(self._role.directory, number) if raw is None else raw
+            if part is not None:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    parts.append(summing.decode(part))
+        return generate_latest(summing.Summed(parts, self._modes))
 
     async def _ask(self, number: int, what: str) -> bytes | None:
         """Another worker's answer, or None."""
@@ -191,7 +202,12 @@ class Siblings:
     async def _collect(self) -> bytes:
         self._parts.measure()
         # A thousand scopes are some ten thousand lines: they are gathered beside the loop, not on it.
-        return await asyncio.to_thread(summing.collect, self._parts.metrics.registry)
+        if self._counts is None:
+            raise RuntimeError("nothing is counted before it runs")
+        raw, good = await asyncio.to_thread(self._counts.collect, self._parts.metrics.registry)
+        if not good:
+            self._failures["counts"].inc()
+        return raw
 
     def _about(self) -> dict[str, object]:
         state, fronts = self._parts.ready(), [one.status() for one in self._parts.fronts.values()]

@@ -33,7 +33,9 @@ class Family(msgspec.Struct, array_like=True, frozen=True):
     samples: tuple[tuple[str, tuple[tuple[str, str], ...], float], ...]
 
 
-_encode = msgspec.json.Encoder().encode
+encode: Final = msgspec.json.Encoder().encode
+"""Families as bytes."""
+
 _decoder = msgspec.json.Decoder(tuple[Family, ...])
 
 
@@ -43,23 +45,21 @@ def modes(gauges: Iterable[object]) -> dict[str, str]:
     return {**_PROCESS, **found}
 
 
-def collect(registry: CollectorRegistry) -> bytes:
-    """All that the process counts, for another one to add up."""
-    return _encode(
-        [
-            Family(
-                one.name,
-                one.type,
-                one.documentation,
-                tuple((sample.name, tuple(sample.labels.items()), sample.value) for sample in one.samples),
-            )
-            for one in registry.collect()
-        ]
+def collect(registry: CollectorRegistry) -> tuple[Family, ...]:
+    """All that the process counts."""
+    return tuple(
+        Family(
+            one.name,
+            one.type,
+            one.documentation,
+            tuple((sample.name, tuple(sample.labels.items()), sample.value) for sample in one.samples),
+        )
+        for one in registry.collect()
     )
 
 
 def decode(raw: bytes) -> tuple[Family, ...]:
-    """What `collect` gave. ValueError when it is not that."""
+    """What `encode` gave. MsgspecError when it is not that."""
     return _decoder.decode(raw)
 
 
@@ -82,6 +82,15 @@ class Summed:
                         known[key] = value if key not in known else join(known[key], value)
         self._families = families
         self._values = values
+
+    def families(self) -> tuple[Family, ...]:
+        """To be added up with more."""
+        return tuple(
+            Family(
+                name, one.kind, one.text, tuple((line, of, value) for (line, of), value in self._values[name].items())
+            )
+            for name, one in self._families.items()
+        )
 
     def collect(self) -> Iterable[Metric]:
         """As the Prometheus client's writer wants it."""

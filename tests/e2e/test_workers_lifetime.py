@@ -163,6 +163,10 @@ async def test_one_that_hangs_is_killed_and_replaced_and_one_that_starts_slowly_
     await control_plane.put("McpTool", f"{SCOPE}/n.quick", tool("quick"))
     async with team(scratch, control_plane, runtime=scratch, worker_timeout="2s") as found:
         before = await found.pids()
+        for caller in await found.callers():
+            await caller.call("n.quick")
+        calls = 'arion_tds_calls_total{backend="rest",listener="a",outcome="ok"}'
+        assert await found.metric(calls) == 2
         control_plane.hold()  # a replacement has nothing to serve yet
         os.kill(before[1], signal.SIGKILL)
 
@@ -189,6 +193,7 @@ async def test_one_that_hangs_is_killed_and_replaced_and_one_that_starts_slowly_
             assert now[1] == slow
 
         await eventually(serve)
+        assert await found.metric(calls) == 2  # of two that are no more
         log = found.process.log()
         assert "worker 0 has not answered for 2 s (worker_timeout): it is killed" in log
         assert "worker 0 was ended by SIGKILL; it is replaced at once" in log

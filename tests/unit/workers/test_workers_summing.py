@@ -25,7 +25,7 @@ class Process:
 def together(*processes: Process) -> list[str]:
     """The lines of their common page, without those that say when something began."""
     mode = summing.modes(vars(processes[0]).values())
-    parts = [summing.decode(summing.collect(one.registry)) for one in processes]
+    parts = [summing.decode(summing.encode(summing.collect(one.registry))) for one in processes]
     page = generate_latest(summing.Summed(parts, mode)).decode()
     return [line for line in page.splitlines() if "_created" not in line and not line.startswith("#")]
 
@@ -65,7 +65,7 @@ def test_gauges_become_the_sum_the_greatest_or_the_least() -> None:
 def test_the_page_of_one_alone_is_its_own_page() -> None:
     metrics = Metrics()
     metrics.calls.labels("a", "rest", "ok").inc()
-    parts = [summing.decode(summing.collect(metrics.registry))]
+    parts = [summing.decode(summing.encode(summing.collect(metrics.registry)))]
     summed = generate_latest(summing.Summed(parts, summing.modes(vars(metrics).values())))
     volatile = ("process_cpu_seconds", "process_resident", "process_virtual", "process_open")
     own, found = (

@@ -54,12 +54,26 @@ def tenant(gateway: app.Gateway, http: aiohttp.ClientSession) -> Tenant:
 
 
 def failures(gateway: app.Gateway, what: str) -> float:
-    (found,) = (
-        float(line.rpartition(" ")[2])
-        for line in gateway.metrics.page().decode().splitlines()
-        if line.startswith(f'arion_tds_worker_failures_total{{what="{what}"}}')
-    )
-    return found
+    return value(gateway.metrics.page(), f'arion_tds_worker_failures_total{{what="{what}"}}')
+
+
+def value(page: bytes, line: str) -> float:
+    found = [float(one.rpartition(" ")[2]) for one in page.decode().splitlines() if one.startswith(line)]
+    assert len(found) == 1, page
+    return found[0]
+
+
+async def counted(gateway: app.Gateway) -> tuple[float, float, float]:
+    """Searches and seconds of calls on the page of all, which are kept, and workers, which are not."""
+    assert gateway.siblings is not None
+    page = await gateway.siblings.metrics()
+    lines = ('arion_tds_searches_total{listener="a",via="t"}', 'arion_tds_call_seconds_sum{backend="t",listener="a"}')
+    return value(page, lines[0]), value(page, lines[1]), value(page, "arion_tds_workers ")
+
+
+def count(gateway: app.Gateway) -> None:
+    gateway.metrics.searches.labels("a", "t").inc()
+    gateway.metrics.call_seconds.labels("a", "t").observe(0.5)
 
 
 async def test_events_and_the_cache_are_the_business_of_worker_0(short: Path, plane: MockControlPlane) -> None:
@@ -133,6 +147,32 @@ async def test_a_note_that_nobody_takes_is_counted(short: Path, plane: MockContr
         gateway.siblings.complete.set()
         assert (await gateway.siblings.ready())["ready"] is True  # without the one that is not there
         assert failures(gateway, "state") == 2
+
+
+async def test_what_a_worker_has_counted_stays_when_it_ends_and_when_it_is_replaced(
+    short: Path, plane: MockControlPlane
+) -> None:
+    async with worker(0, short, plane) as first:
+        async with worker(1, short, plane) as second:
+            for one in (first, second, second):
+                count(one)
+            assert await counted(first) == await counted(second) == (3, 1.5, 2)
+            count(second)  # after the last look, and yet not lost: it ends in order
+        assert await counted(first) == (4, 2, 1)
+        async with worker(1, short, plane) as second:
+            assert await counted(first) == await counted(second) == (4, 2, 2)
+            count(second)
+            assert await counted(first) == await counted(second) == (5, 2.5, 2)
+        assert await counted(first) == (5, 2.5, 1)
+
+
+async def test_counts_that_cannot_be_kept_are_shown_all_the_same(short: Path, plane: MockControlPlane) -> None:
+    async with worker(0, short, plane) as first, worker(1, short, plane) as second:
+        for one in (first, second):
+            count(one)
+        (short / "1.counts").mkdir()  # nothing can be written there
+        assert await counted(first) == (2, 1, 2)
+        assert failures(second, "counts") == 1
 
 
 async def test_a_config_that_workers_cannot_share_is_refused(short: Path, plane: MockControlPlane) -> None:
