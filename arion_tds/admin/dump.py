@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from arion_tds.admin.facts import Explanation
 from arion_tds.catalog import Catalog
@@ -66,7 +66,7 @@ def tool(catalog: Catalog, entry: Entry) -> dict[str, object]:
     }
 
 
-def explanation(one: Explanation) -> dict[str, object]:
+def explanation(one: Explanation) -> dict[str, Any]:
     """As `/explain` shows it: without what is empty."""
     return {name: value for name, value in dataclasses.asdict(one).items() if value is not None and value != ()}
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import arion_tds
-from arion_tds.admin import dump, hearing
+from arion_tds.admin import agreeing, dump, hearing
 from arion_tds.admin.events import Events
 from arion_tds.admin.explain import explain
 from arion_tds.admin.facts import Plane, Trying, World
@@ -53,6 +53,9 @@ class _Keeper(Protocol):
 class _Siblings(Protocol):
     async def ready(self) -> Mapping[str, object]: ...
     async def metrics(self) -> bytes: ...
+    async def explained(
+        self, name: str, scope: str | None, token: Token | None
+    ) -> Mapping[int, list[dict[str, Any]] | None]: ...
 
 
 class Parts(Protocol):
@@ -127,10 +130,7 @@ class Panel:
         for gone in self._followed.keys() - catalogs:
             self._followed.pop(gone)()
         for catalog in catalogs - self._followed.keys():
-            self._followed[catalog] = self._hear(catalog)
-
-    def _hear(self, catalog: Catalog) -> Callable[[], None]:
-        return catalog.published.listen(lambda old, new: hearing.published(self.events, catalog.scope, old, new))
+            self._followed[catalog] = _hear(self.events, catalog)
 
     async def ready(self) -> Mapping[str, object]:
         """See `Parts.ready`; of several workers, whether all of them are."""
@@ -214,10 +214,17 @@ class Panel:
         return {"resources": found, "kept": len(self._parts.history), "dropped": self._parts.history.dropped}
 
     async def explain(self, name: str, scope: str | None, token: Token | None) -> dict[str, object]:
-        """Why the name is, or is not, where somebody looks for it."""
+        """Why the name is, or is not, where somebody looks for it, and which of several workers say otherwise."""
+        answers, siblings = await self.explained(name, scope, token), self._parts.siblings
+        if siblings is not None:
+            agreeing.mark(answers, await siblings.explained(name, scope, token))
+        return {"name": name, "answers": answers}
+
+    async def explained(self, name: str, scope: str | None, token: Token | None) -> list[dict[str, Any]]:
+        """The answers of this process."""
         # Beside the loop: an unknown name is compared with every name that there is.
         found = await asyncio.to_thread(explain, self._world(), name, scope, token)
-        return {"name": name, "answers": [dump.explanation(one) for one in found]}
+        return [dump.explanation(one) for one in found]
 
     def _world(self) -> World:
         parts, ads, plane = self._parts, self._parts.ads, None
@@ -286,6 +293,10 @@ class Panel:
         """The scope's; without one, the first."""
         catalogs = self._parts.catalogs
         return next((one for one in catalogs if scope in {None, one.scope}), None)
+
+
+def _hear(events: Events, catalog: Catalog) -> Callable[[], None]:
+    return catalog.published.listen(lambda old, new: hearing.published(events, catalog.scope, old, new))
 
 
 def _page(view: View, namespace: str | None, after: str, limit: int) -> tuple[int, list[str]]:

@@ -53,6 +53,9 @@ def _tell(one: dict[str, Any]) -> None:
         version = f" version {verdict['version']!r}" if verdict["version"] else ""
         told = f"  {showing.ago(verdict['at']):>7} ago  {verdict['outcome']}{version}{times}{reason}"
         showing.line((told, "dim"))
+    for other in one.get("workers", ()):
+        said = f"{showing.state(other)[0]}: {other.get('summary', '')}" if "state" in other else "has no answer"
+        showing.line((f"  worker {other['worker']}: ", "bold yellow"), said)
     for advice in one.get("advice", ()):
         showing.line(("  next: ", "bold"), advice)
     if one.get("suggestions"):

@@ -16,23 +16,18 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, Protocol
 
-import aiohttp
 import msgspec
 from aiohttp import web
 from prometheus_client import generate_latest
 
+from arion_tds.auth.rbac import Token
 from arion_tds.metrics import Metrics
 from arion_tds.server.front import McpFront
 from arion_tds.server.notes import Note, Tell
 from arion_tds.workers import counts, summing
 from arion_tds.workers.counts import Counts
+from arion_tds.workers.others import MAX_ANSWER, TIMEOUT, Others
 from arion_tds.workers.role import Role
-
-TIMEOUT: Final = 1.0
-"""Seconds that another worker has to answer."""
-
-MAX_ANSWER: Final = 64 << 20
-"""Bytes of an answer: the metrics of some thousand scopes."""
 
 MAX_NOTES: Final = 1000
 """Notes that wait for one worker; more are dropped."""
@@ -51,10 +46,31 @@ class _Letter(msgspec.Struct, frozen=True):
 _letters = msgspec.json.Decoder(list[_Letter])
 
 
+class _Question(msgspec.Struct, frozen=True):
+    """What `Panel.explained` is asked."""
+
+    name: str
+    scope: str | None
+    token: Token | None
+
+
+_questions = msgspec.json.Decoder(_Question)
+
+
+class _Panel(Protocol):
+    async def explained(self, name: str, scope: str | None, token: Token | None) -> list[dict[str, Any]]:
+        """What this worker says of a name."""
+        ...
+
+
 class Parts(Protocol):
     """What of a running gateway the others are told, and how it hears from them."""
 
     metrics: Metrics
+
+    @property
+    def panel(self) -> _Panel:
+        """Its answers."""
 
     def ready(self) -> Mapping[str, object]:
         """Its state, as `/readyz` says it of one process."""
@@ -80,11 +96,14 @@ class Siblings:
         self._parts = parts
         metrics = parts.metrics
         self._modes = summing.modes(vars(metrics).values())
-        self._others = [number for number in range(role.count) if number != role.number]
-        self._queues: dict[int, asyncio.Queue[_Letter]] = {one: asyncio.Queue(MAX_NOTES) for one in self._others}
         self.complete = asyncio.Event()
         """Every worker has taken connections by now, or a process that it stands in for."""
-        self._failures = {what: metrics.worker_failures.labels(what) for what in ("state", "metrics", "note", "counts")}
+        whats = ("state", "metrics", "explain", "note", "counts")
+        self._failures = {what: metrics.worker_failures.labels(what) for what in whats}
+        self._others = Others(role, {what: counter.inc for what, counter in self._failures.items()})
+        self._queues: dict[int, asyncio.Queue[_Letter]] = {
+            one: asyncio.Queue(MAX_NOTES) for one in self._others.numbers
+        }
         self._counts: Counts | None = None
 
     @contextlib.asynccontextmanager
@@ -93,6 +112,7 @@ class Siblings:
         app = web.Application(client_max_size=MAX_ANSWER)
         app.router.add_get("/state", self._state)
         app.router.add_get("/metrics", self._collected)
+        app.router.add_post("/explain", self._explained)
         app.router.add_post("/notes", self._notes)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=TIMEOUT)
         await runner.setup()
@@ -103,7 +123,7 @@ class Siblings:
         try:
             await web.UnixSite(runner, path).start()
             async with asyncio.TaskGroup() as tasks:
-                senders = [tasks.create_task(self._send(number)) for number in self._others]
+                senders = [tasks.create_task(self._send(number)) for number in self._others.numbers]
                 try:
                     yield
                     await self._collect()  # what was counted since somebody last looked
@@ -144,9 +164,9 @@ class Siblings:
         drains is asked by nobody, and the others must not be taken out of service for it.
         """
         own = {**self._parts.ready()}
-        found = await asyncio.gather(*(self._ask(number, "/state") for number in self._others))
+        found = await self._others.ask("state")
         states: dict[int, Any] = {self._role.number: self._about()}
-        for number, raw in zip(self._others, found, strict=True):
+        for number, raw in found.items():
             with contextlib.suppress(msgspec.DecodeError):
                 states[number] = {"worker": number, "ready": False} if raw is None else msgspec.json.decode(raw)
         asked = [one["ready"] for one in states.values() if one.get("serving") and not one["draining"]]
@@ -156,8 +176,16 @@ class Siblings:
     async def metrics(self) -> bytes:
         """The page of all workers together; of one that does not answer, what it had counted when it last did."""
         own = await self._collect()
-        found = await asyncio.gather(*(self._ask(number, "/metrics") for number in self._others))
-        return await asyncio.to_thread(self._page, own, dict(zip(self._others, found, strict=True)))
+        return await asyncio.to_thread(self._page, own, await self._others.ask("metrics"))
+
+    async def explained(
+        self, name: str, scope: str | None, token: Token | None
+    ) -> dict[int, list[dict[str, Any]] | None]:
+        """What each of the others says of a name, see `Panel.explained`. None: it does not answer."""
+        answers: dict[int, list[dict[str, Any]] | None] = {}
+        for number, raw in (await self._others.ask("explain", _encode(_Question(name, scope, token)))).items():
+            answers[number] = None if raw is None else msgspec.json.decode(raw, type=list[dict[str, Any]])
+        return answers
 
     def _page(self, own: bytes, others: Mapping[int, bytes | None]) -> bytes:
         parts = [summing.decode(own)]
@@ -168,17 +196,6 @@ class Siblings:
                     parts.append(summing.decode(part))
         return generate_latest(summing.Summed(parts, self._modes))
 
-    async def _ask(self, number: int, what: str) -> bytes | None:
-        """Another worker's answer, or None."""
-        try:
-            async with self._client(number) as http, http.get(f"http://worker{what}") as response:
-                if response.status == 200 and (response.content_length or 0) <= MAX_ANSWER:
-                    return await response.read()
-        except (aiohttp.ClientError, OSError, TimeoutError):
-            pass
-        self._failures[what.removeprefix("/")].inc()
-        return None
-
     async def _send(self, number: int) -> None:
         """Notes to one worker, in their order, as many at a time as there are."""
         queue = self._queues[number]
@@ -186,18 +203,8 @@ class Siblings:
             letters = [await queue.get()]
             while len(letters) < _BATCH and not queue.empty():
                 letters.append(queue.get_nowait())
-            try:
-                async with (
-                    self._client(number) as http,
-                    http.post("http://worker/notes", data=_encode(letters)) as response,
-                ):
-                    response.raise_for_status()
-            except (aiohttp.ClientError, OSError, TimeoutError):
+            if not await self._others.tell(number, "notes", _encode(letters)):
                 self._failures["note"].inc(len(letters))
-
-    def _client(self, number: int) -> aiohttp.ClientSession:
-        connector = aiohttp.UnixConnector(self._role.socket(number), force_close=True)
-        return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT))
 
     async def _collect(self) -> bytes:
         self._parts.measure()
@@ -226,6 +233,10 @@ class Siblings:
 
     async def _collected(self, _request: web.Request) -> web.Response:
         return web.Response(body=await self._collect())
+
+    async def _explained(self, request: web.Request) -> web.Response:
+        asked = _questions.decode(await request.read())
+        return web.Response(body=_encode(await self._parts.panel.explained(asked.name, asked.scope, asked.token)))
 
     async def _notes(self, request: web.Request) -> web.Response:
         for letter in _letters.decode(await request.read()):

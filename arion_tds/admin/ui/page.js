@@ -167,6 +167,8 @@ function answer(one) {
     h("p", {}, chip(one.state.replaceAll("_", " "), GOOD[one.state] ?? "bad"), ` ${one.name} in ${one.scope}`),
     h("p", { class: "summary" }, one.summary),
     one.details ? h("ul", {}, one.details.map((text) => h("li", {}, text))) : null,
+    one.workers ? h("ul", {}, one.workers.map((it) => h("li", {},
+      `Worker ${it.worker} ${it.state ? `says ${it.state.replaceAll("_", " ")}: ${it.summary}` : "has no answer"}`))) : null,
     one.advice ? h("p", {}, h("strong", {}, "Next: "), one.advice.join("; ")) : null,
     one.suggestions ? h("p", {}, "Did you mean ", one.suggestions.map((name) => [link(name, () => explain(name)), " "])) : null,
     one.history ? [h("h3", {}, "Verdicts"), verdicts(one.history)] : null);

@@ -16,6 +16,7 @@ from events_receiver import receiver
 from gateway_house import BOUND, Tenant, echoing, listener, settings, tool
 
 from arion_tds import app
+from arion_tds.cli.main import main
 from arion_tds.config import judging
 from arion_tds.errors import ConfigError
 from arion_tds.workers.role import Role
@@ -173,6 +174,36 @@ async def test_counts_that_cannot_be_kept_are_shown_all_the_same(short: Path, pl
         (short / "1.counts").mkdir()  # nothing can be written there
         assert await counted(first) == (2, 1, 2)
         assert failures(second, "counts") == 1
+
+
+async def explained(gateway: app.Gateway) -> dict[str, Any]:
+    found: Any = await gateway.panel.explain("ns.echo", None, None)
+    (answer,) = found["answers"]
+    return dict(answer)
+
+
+async def test_explain_tells_of_a_worker_that_says_otherwise(
+    short: Path, plane: MockControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = await plane.put("McpTool", NAME, tool("ns.echo"))
+    async with MockControlPlane() as behind, worker(0, short, plane) as first:
+        await first.open()
+        typed = ["explain", "ns.echo", "--admin", first.admin]
+        async with worker(1, short, behind) as second:
+            await second.open()
+            answer = await explained(first)
+            assert answer["state"] == "served"
+            (other,) = answer["workers"]
+            assert (other["worker"], other["state"]) == (1, "unknown")
+            assert await asyncio.to_thread(main, typed) == 0
+            assert "worker 1: unknown: the control plane has sent nothing called 'ns.echo'" in capsys.readouterr().out
+            await behind.put("McpTool", NAME, tool("ns.echo"))
+            await behind.acked("McpTool", NAME, version)
+            assert "workers" not in await explained(second)
+        assert (await explained(first))["workers"] == [{"worker": 1}]
+        assert failures(first, "explain") == 1
+        assert await asyncio.to_thread(main, typed) == 0
+        assert "worker 1: has no answer" in capsys.readouterr().out
 
 
 async def test_a_config_that_workers_cannot_share_is_refused(short: Path, plane: MockControlPlane) -> None:
