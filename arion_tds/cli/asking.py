@@ -15,8 +15,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
+import arion_tds
 from arion_tds.errors import AskError
 
 DEFAULT: Final = "http://127.0.0.1:9901"
@@ -30,6 +31,17 @@ _SILENCE: Final = 40.0
 """Seconds without a byte after which an event stream is lost; it carries a comment every 15."""
 
 _Json = dict[str, Any]
+
+
+class Answer(dict[str, Any]):
+    """An object that a gateway answered with. What is asked of it and is not there is an AskError, not a KeyError."""
+
+    def __missing__(self, key: str) -> NoReturn:
+        """A gateway of another version says less."""
+        raise AskError(
+            f"the gateway does not say {key!r}: is it older than this arion-tds ({arion_tds.__version__})? "
+            "Use the one that came with it"
+        )
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -218,7 +230,7 @@ def _answer(request: urllib.request.Request, timeout: float) -> _Json:
     if len(body) > MAX_ANSWER:
         raise AskError(f"{origin} answers with more than {MAX_ANSWER} bytes: ask for less")
     try:
-        found = json.loads(body)
+        found = json.loads(body, object_hook=Answer)
     except ValueError:
         found = None
     if not isinstance(found, dict):

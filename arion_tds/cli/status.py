@@ -24,30 +24,37 @@ def run(chosen: argparse.Namespace) -> int:
     found = asking.get(chosen, "/status")
     if chosen.json:
         showing.as_json(found)
-        return 0 if found["ready"] else 1
-    ready: Cell = ("ready", "bold green") if found["ready"] else ("not ready", "bold red")
-    showing.line(f"arion-tds {found['version']}: ", ready)
-    if found["last_reload_error"]:
-        why = f"the config file is refused, generation {found['config_generation']} stays in use: "
+        return 0 if found.get("ready") else 1
+    ready: Cell = ("ready", "bold green") if found.get("ready") else ("not ready", "bold red")
+    showing.line(f"arion-tds {_of(found, 'version')}: ", ready)
+    if found.get("last_reload_error"):
+        why = f"the config file is refused, generation {_of(found, 'config_generation')} stays in use: "
         showing.line((why, "red"), " ".join(found["last_reload_error"].split("\n")))
     _plane(found.get("control_plane"))
     _workers(found)
     _title("listeners")
     rows = [
-        (name, one["endpoint"], one["scope"], str(one["open_streams"]), str(one["running_calls"]))
-        for name, one in found["listeners"].items()
+        (name, *(_of(one, key) for key in ("endpoint", "scope", "open_streams", "running_calls")))
+        for name, one in found.get("listeners", {}).items()
     ]
     showing.table(("name", "endpoint", "scope", "streams", "calls"), rows)
     _title("scopes")
-    showing.table(("scope", "tools", "tokens", "revision", "namespaces"), [_scope(one) for one in found["scopes"]])
+    scopes = map(_scope, found.get("scopes", ()))
+    showing.table(("scope", "tools", "tokens", "revision", "namespaces"), scopes)
     troubles = list(_troubles(found))
     if troubles:
         _title("upstreams in trouble")
         showing.table(("upstream", "what"), troubles)
-    rejected = found["problems"]["rejected"]
+    rejected = found.get("problems", {}).get("rejected")
     if rejected:
         showing.line((f"rejected: {showing.counted(rejected, 'resource')}", "bold red"), ", see arion-tds problems")
-    return 0 if found["ready"] else 1
+    return 0 if found.get("ready") else 1
+
+
+def _of(one: _Json, key: str) -> str:
+    """What stands there, or "-": gateways of other versions say less."""
+    value = one.get(key)
+    return "-" if value is None else str(value)
 
 
 def _title(text: str) -> None:
@@ -60,47 +67,51 @@ def _plane(plane: _Json | None) -> None:
     if plane is None:
         showing.line("control plane: none is configured")
         return
-    if plane["connected"]:
-        age = showing.span(plane["last_response_age_seconds"])
-        state: Cell = (f"up for {showing.span(plane['connected_for_seconds'])}, last response {age} ago", "green")
+    if plane.get("connected"):
+        age = showing.span(plane.get("last_response_age_seconds"))
+        state: Cell = (f"up for {showing.span(plane.get('connected_for_seconds'))}, last response {age} ago", "green")
     else:
-        last = f"; last: {plane['last_error']}" if plane["last_error"] else ""
-        state = (f"away, {plane['attempts']} tries{last}; what it sent stays served", "red")
-    showing.line(f"control plane {plane['address']}: ", state)
+        last = f"; last: {plane['last_error']}" if plane.get("last_error") else ""
+        state = (f"away, {_of(plane, 'attempts')} tries{last}; what it sent stays served", "red")
+    showing.line(f"control plane {_of(plane, 'address')}: ", state)
 
 
 def _workers(found: _Json) -> None:
     """Each process, where there are several; the listeners' streams and calls are those of the one that was asked."""
     if "workers" not in found:
         return
-    _title(f"workers (worker {found['worker']} answers)")
+    _title(f"workers (worker {_of(found, 'worker')} answers)")
     showing.table(("worker", "pid", "state", "config", "streams", "calls"), [_worker(one) for one in found["workers"]])
 
 
 def _worker(one: _Json) -> tuple[Cell, ...]:
     if "pid" not in one:
-        return str(one["worker"]), "-", ("does not answer", "red"), "-", "-", "-"
-    state: Cell = ("ready", "green") if one["ready"] else ("draining" if one["draining"] else "not ready", "red")
-    config = f"generation {one['config_generation']}"
-    return str(one["worker"]), str(one["pid"]), state, config, str(one["open_streams"]), str(one["running_calls"])
+        return _of(one, "worker"), "-", ("does not answer", "red"), "-", "-", "-"
+    state: Cell = ("draining" if one.get("draining") else "not ready" if "ready" in one else "-", "red")
+    if one.get("ready"):
+        state = ("ready", "green")
+    config = f"generation {_of(one, 'config_generation')}"
+    return _of(one, "worker"), _of(one, "pid"), state, config, _of(one, "open_streams"), _of(one, "running_calls")
 
 
 def _scope(one: _Json) -> tuple[Cell, ...]:
-    spaces = [f"{name} ({held['owner']}, {held['tools']})" for name, held in list(one["namespaces"].items())[:8]]
-    more = f", and {len(one['namespaces']) - 8} more" if len(one["namespaces"]) > 8 else ""
+    held = one.get("namespaces", {})
+    spaces = [f"{name} ({_of(space, 'owner')}, {_of(space, 'tools')})" for name, space in list(held.items())[:8]]
+    more = f", and {len(held) - 8} more" if len(held) > 8 else ""
     tokens = one.get("tokens")
-    cost = "-" if tokens is None else f"{'' if tokens['exact'] else '~'}{tokens['total']}"
-    return one["scope"], str(one["tools"]), cost, str(one["revision"]), ", ".join(spaces) + more
+    cost = "-" if tokens is None else f"{'' if tokens.get('exact') else '~'}{_of(tokens, 'total')}"
+    return _of(one, "scope"), _of(one, "tools"), cost, _of(one, "revision"), ", ".join(spaces) + more
 
 
 def _troubles(found: _Json) -> Iterator[tuple[Cell, ...]]:
-    for one in found["mcp_servers"]:
-        if one["state"] == "failing":
-            yield f"MCP server {one['url']}", (f"{one['last_error']} ({showing.ago(one['last_error_at'])} ago)", "red")
-    for one in found["pending_servers"]:
-        what = f"asked {one['failures']} times {one['reason']}".strip()
-        yield f"MCP server of {one['scope']}/{one['namespace']}", (what, "yellow")
-    for one in found["clusters"]:
-        for endpoint in one["endpoints"]:
-            if endpoint["down"]:
-                yield f"cluster {one['name']}, {endpoint['origin']}", (str(endpoint["last_error"]), "red")
+    for one in found.get("mcp_servers", ()):
+        if one.get("state") == "failing":
+            what = f"{_of(one, 'last_error')} ({showing.ago(one.get('last_error_at'))} ago)"
+            yield f"MCP server {_of(one, 'url')}", (what, "red")
+    for one in found.get("pending_servers", ()):
+        what = f"asked {_of(one, 'failures')} times {one.get('reason', '')}".strip()
+        yield f"MCP server of {_of(one, 'scope')}/{_of(one, 'namespace')}", (what, "yellow")
+    for one in found.get("clusters", ()):
+        for endpoint in one.get("endpoints", ()):
+            if endpoint.get("down"):
+                yield f"cluster {_of(one, 'name')}, {_of(endpoint, 'origin')}", (_of(endpoint, "last_error"), "red")

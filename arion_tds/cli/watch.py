@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from arion_tds.cli import asking, showing
+from arion_tds.cli.showing import Cell
 from arion_tds.errors import AskError
 
 PAUSE = 1.0
@@ -52,20 +53,27 @@ def _tell(chosen: argparse.Namespace, name: str, data: dict[str, Any]) -> None:
         print(json.dumps({"event": name, **data}, ensure_ascii=False), flush=True)
         return
     at = time.strftime("%H:%M:%S", time.localtime(data["at"])) if "at" in data else "        "
+    try:
+        told = _told(name, data)
+    except KeyError:  # a gateway of another version says less
+        told = (f"{name} {json.dumps(data, ensure_ascii=False)}",)
+    showing.line((f"{at}  ", "dim"), *told)
+    sys.stdout.flush()
+
+
+def _told(name: str, data: dict[str, Any]) -> tuple[Cell, ...]:
     match name:
         case "catalog":
             parts = [_names(sign, data[what]) for sign, what in (("+", "added"), ("~", "changed"), ("-", "removed"))]
-            told = " ".join(part for part in parts if part)
-            showing.line((f"{at}  ", "dim"), (data["scope"], "bold"), f"  {data['tools']} tools  {told}")
+            return (data["scope"], "bold"), f"  {data['tools']} tools  {' '.join(part for part in parts if part)}"
         case "rejected":
-            what = f"rejected {data['type']} {data['name']} version {data['version']!r}: "
-            showing.line((f"{at}  ", "dim"), (what, "red"), data["reason"])
+            return (f"rejected {data['type']} {data['name']} version {data['version']!r}: ", "red"), data["reason"]
+        case "control_plane" if data["connected"]:
+            return (("control plane is here", "green"),)
         case "control_plane":
-            told = "control plane is here" if data["connected"] else f"control plane is away: {data['reason']}"
-            showing.line((f"{at}  ", "dim"), (told, "green" if data["connected"] else "red"))
+            return ((f"control plane is away: {data['reason']}", "red"),)
         case _:
-            showing.line((f"{at}  ", "dim"), f"{name} {json.dumps(data, ensure_ascii=False)}")
-    sys.stdout.flush()
+            raise KeyError(name)
 
 
 def _names(sign: str, part: dict[str, Any]) -> str:
