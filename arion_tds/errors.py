@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def one_line(error: Exception) -> str:
     """What a parser says, in one line and without the names that it gives to bytes and text."""
     text = " ".join(str(error).split())
     return text.replace(' in "<byte string>"', "").replace(' in "<unicode string>"', "")
+
+
+def meant(word: object, known: Iterable[str]) -> str:
+    """The end of a sentence about a word that nobody knows: the known one that is most like it, if there is one."""
+    from difflib import get_close_matches  # only where a mistake is told of
+
+    found = get_close_matches(str(word)[:100], list(known), 1)
+    return f": did you mean {found[0]!r}?" if found else ""
 
 
 class ConfigError(Exception):

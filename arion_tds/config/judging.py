@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import typing
 from typing import Any, Final
 
 import grpc
@@ -19,7 +20,7 @@ from arion_tds.config import bootstrap
 from arion_tds.config.file import ControlPlaneConfig, DataSourcesConfig, FileConfig
 from arion_tds.decode import gateway as gateway_decoder
 from arion_tds.decode.rules import DataRules
-from arion_tds.errors import ConfigError, one_line
+from arion_tds.errors import ConfigError, meant, one_line
 from arion_tds.model.gateway import Gateway
 
 MAX_CONFIG_BYTES: Final = 16 << 20
@@ -214,9 +215,25 @@ def _path(location: tuple[int | str, ...]) -> str:
     return text or "(file)"
 
 
+def _known(location: tuple[int | str, ...]) -> list[str]:
+    """The keys that there are where that one stands. Names of mappings and places of lists lead to no other block."""
+    blocks: list[type[pydantic.BaseModel]] = [FileConfig]
+    for part in location[:-1]:
+        fields = [block.model_fields[str(part)] for block in blocks if part in block.model_fields]
+        blocks = [inner for field in fields for inner in _blocks(field.annotation)] or blocks
+    return [key for block in blocks for key in block.model_fields]
+
+
+def _blocks(annotation: object) -> list[type[pydantic.BaseModel]]:
+    """Those of an optional one, of a list, of a mapping."""
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return [annotation]
+    return [inner for one in typing.get_args(annotation) for inner in _blocks(one)]
+
+
 def _sentence(found: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     if found["type"] == "extra_forbidden":
-        return "unknown key"
+        return f"unknown key{meant(found['loc'][-1], _known(found['loc']))}"
     if found["type"] == "missing":
         return "missing"
     if found["type"] == "too_short":

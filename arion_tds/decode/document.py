@@ -12,6 +12,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from arion_tds.decode import protojson
+from arion_tds.errors import meant
 from arion_tds.model.delivery import Kind, ResourceId
 from arion_tds.model.problem import Problem
 from arion_tds.pb import mcp_gateway_pb2 as pb
@@ -63,7 +64,7 @@ def document(envelope: object, where: str = "") -> tuple[Document | None, list[P
 
 
 def _unknown(block: dict[object, object], known: set[str], prefix: str, problems: list[Problem]) -> None:
-    problems += [Problem(f"{prefix}{key}", "unknown field") for key in block if key not in known]
+    problems += [Problem(f"{prefix}{key}", f"unknown field{meant(key, known)}") for key in block if key not in known]
 
 
 def _metadata(block: object, where: str, problems: list[Problem]) -> tuple[ResourceId, str] | None:

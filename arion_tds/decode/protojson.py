@@ -11,6 +11,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from arion_tds.errors import meant
 from arion_tds.model.problem import Problem
 
 MAX_DEPTH = 32  # messages in messages; ours nest seven deep
@@ -28,7 +29,8 @@ def fill(block: object, message: Message, where: str, problems: list[Problem], d
     for key, value in block.items():
         field = _field(message, key)
         if field is None:
-            problems.append(Problem(_under(where, key), "unknown field"))
+            known = meant(key, message.DESCRIPTOR.fields_by_name)
+            problems.append(Problem(_under(where, key), f"unknown field{known}"))
             continue
         path = _under(where, field.name)
         if value is None:  # proto JSON: null is the same as not there

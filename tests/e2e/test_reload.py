@@ -64,7 +64,9 @@ async def test_a_signal_brings_a_tenant_and_takes_it_away_and_a_bad_file_changes
 
     change(demo, listeners=[{**before[0], "page_syze": 3}])
     hang_up(demo)
-    await until(demo, config_generation=2, last_reload_error="listeners[0].page_syze: unknown key")
+    await until(
+        demo, config_generation=2, last_reload_error="listeners[0].page_syze: unknown key: did you mean 'page_size'?"
+    )
     await serves()
     assert "unknown key" in demo.processes["gateway"].log()
 

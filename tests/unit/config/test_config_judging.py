@@ -143,8 +143,24 @@ def test_embeddings_need_a_cluster_that_is_there() -> None:
 
 
 def test_a_list_whose_only_entry_is_wrong_is_not_said_to_be_empty() -> None:
-    assert mistakes(config({**listener(), "pagesize": 3})) == ["listeners[0].pagesize: unknown key"]
+    assert mistakes(config({**listener(), "pagesize": 3})) == [
+        "listeners[0].pagesize: unknown key: did you mean 'page_size'?"
+    ]
     assert any(one.startswith("listeners: ") for one in mistakes({"listeners": []}))
+
+
+def test_an_unknown_key_is_told_the_known_one_that_is_like_it_where_it_stands() -> None:
+    jwt = {"providers": {"x": {"isuer": "y"}}}
+    servers = {"servers": [{"url": "http://a", "timout": 3}], "default": {"tls": {"cafile": "x"}}}
+    bad = config({**listener(), "jwt": jwt, "qqq": 1}, contolPlane={}, mcp_servers=servers)
+    said = [one for one in mistakes(bad) if "unknown" in one]
+    assert said == [
+        "listeners[0].jwt.providers.x.isuer: unknown key: did you mean 'issuer'?",
+        "listeners[0].qqq: unknown key",
+        "mcp_servers.default.tls.cafile: unknown key: did you mean 'ca_file'?",
+        "mcp_servers.servers[0].timout: unknown key: did you mean 'timeout'?",
+        "contolPlane: unknown key: did you mean 'control_plane'?",
+    ]
 
 
 def test_a_cache_needs_an_absolute_path() -> None:

@@ -84,7 +84,7 @@ def test_a_fleet_and_further_slashes_of_the_name_are_kept() -> None:
         ({"metadata": {"name": 5}}, ["metadata.name: is 5: must be a full resource ID"]),
         ({"metadata": {"name": "a/b/c", "fleet": ""}}, ["metadata.fleet: is '': must be a text"]),
         ({"spec": None}, ["spec: must be a mapping, not null"]),
-        ({"spec": {"nam": "x"}}, ["spec.nam: unknown field"]),
+        ({"spec": {"nam": "x"}}, ["spec.nam: unknown field: did you mean 'name'?"]),
         (
             {"spec": {"restBackend": {}, "rest_backend": {}}},
             ["spec.rest_backend: is written as restBackend and as rest_backend: keep one of them"],

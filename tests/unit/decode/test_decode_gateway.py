@@ -174,7 +174,7 @@ def test_warnings_of_static_tools_carry_their_path() -> None:
                 "search.embeddings.max_batch_size: is 0",
             ],
         ),
-        ("tols: []", ["tols: unknown field"]),
+        ("tols: []", ["tols: unknown field: did you mean 'tools'?"]),
         ("5: x", ["5: unknown field"]),
         ("tools: {}", ["tools: must be a list, not a mapping"]),
         ("tools: [7]", ["tools[0]: must be a mapping, not a number"]),
@@ -216,7 +216,7 @@ def test_mistakes_of_every_static_resource_are_named_at_once() -> None:
         """
     )
     assert mistakes(value) == [
-        "tools[1].descripton: unknown field",
+        "tools[1].descripton: unknown field: did you mean 'description'?",
         "tools[1].rest_backend.upstream_policy.timeout: does not fit the field: "
         "Duration JSON value not a string: 5 at HttpUpstreamPolicy.timeout.",
         "tools[1].mcp_server_backend: cannot stand beside rest_backend: only one of them may be set",
