@@ -3,43 +3,41 @@
 In: HttpRequest with its final headers. Out: HttpResponse, what broke the try, or a failure that no repetition mends
 (too large, not decodable). Called by clusters, which owns the pools and decides what is tried again.
 
-One aiohttp session, one connector and one TLS context live as long as the cluster: building a context costs more than
-a thousand calls. No redirects, no cookies, no proxies from the environment; the body is read up to the limit and the
-connection dropped beyond it.
+No redirects, no cookies, no proxies from the environment; the body is read up to the limit and the connection dropped
+beyond it. One TLS context lives as long as the cluster: building one costs more than a thousand calls.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-import io
 import os
+import re
+import socket
 import ssl
-import weakref
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-import aiohttp
-from yarl import URL
-
+from arion_tds.backends.connections import Closed, Connections
+from arion_tds.backends.dialing import Dialer
+from arion_tds.backends.h1 import Connection
 from arion_tds.backends.inflate import ACCEPTED, Body, TooLarge, supported
+from arion_tds.backends.reading import Headers, Loss
 from arion_tds.backends.retry import Fault
 from arion_tds.model.cluster import Cluster
 from arion_tds.model.http import HttpRequest, HttpResponse
 from arion_tds.model.result import CallFailure, ErrorCode
 
-if TYPE_CHECKING:
-    from aiohttp.client_proto import ResponseHandler
-    from aiohttp.connector import Connection
+_STATIC_HEADERS: Final = (
+    ("accept", "application/json, */*;q=0.8"),
+    ("accept-encoding", ACCEPTED),
+    ("user-agent", "arion-tds"),
+)
+_WITHOUT_LENGTH: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods of which nobody expects a body: without one they do not say that there is none."""
 
-_DIRECT_BODY: Final = 1 << 20
-"""Bytes of a request body that aiohttp takes in one write; larger ones it wants as a stream."""
-
-_STATIC_HEADERS: Final = {
-    "accept": "application/json, */*;q=0.8",
-    "accept-encoding": ACCEPTED,
-    "user-agent": "arion-tds",
-}
-_NO_BODY: Final = frozenset({204, 304})
+_TARGET = re.compile(r"[!-~]+\Z")
+_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,6 +49,9 @@ class Broken:
     stale: bool = False
 
 
+Outcome = HttpResponse | Broken | CallFailure
+
+
 class Pool:
     """The connections of one cluster. Owned by Clusters; used by the tasks of the calls, all in one event loop."""
 
@@ -58,168 +59,159 @@ class Pool:
         """`context` verifies https endpoints; None where there are none. Connections are opened by the first call."""
         self.cluster = cluster
         self.context = context
-        self._sni = cluster.tls.sni if cluster.tls is not None else None
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = Connections(self._dialer, most=cluster.max_connections, idle_timeout=cluster.idle_timeout)
         self._closed = False
 
     async def attempt(
         self, origin: str, request: HttpRequest, headers: list[tuple[str, str]], max_bytes: int
-    ) -> HttpResponse | Broken | CallFailure:
+    ) -> Outcome:
         """Send once to `origin` (`http://host:port`) and read the answer whole. The caller sets the time limit."""
         if self._closed:
-            return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the gateway is stopping"), retryable=True)
-        session = self._session or self._open()
-        body: bytes | io.BytesIO | None = request.body
-        if request.body is not None and len(request.body) > _DIRECT_BODY:
-            body = io.BytesIO(request.body)
-        try:
-            async with session.request(
-                request.method,
-                URL(origin + request.target, encoded=True),
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                server_hostname=self._sni,
-            ) as response:
-                return await self._read(response, max_bytes)
-        except _Lost as error:
-            return Broken(Fault.RESET, "the connection was lost before an answer came", stale=error.reused)
-        except aiohttp.ClientError as error:
-            return _broken(error)
-        except ValueError:
+            return self._stopping()
+        head = written(request, headers, self._connections.authority(origin))
+        if head is None:
             return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the request cannot be written as HTTP/1.1"))
+        try:
+            connection = self._connections.take(origin) or await self._connections.open(origin)
+        except Closed:
+            return self._stopping()
+        except OSError as error:
+            return _undialed(error)
+        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        connection.send(
+            head, request.body, _Whole(self, connection, answered, max_bytes), bare=request.method == "HEAD"
+        )
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            if not answered.done() or answered.cancelled():
+                connection.leave()
+            raise
 
     async def close(self) -> None:
         """Close every connection. Calls under way fail, and no connection is opened any more."""
         self._closed = True
-        if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
+        await self._connections.close()
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _dialer(self, origin: str) -> Dialer:
         cluster = self.cluster
-        self._session = aiohttp.ClientSession(
-            connector=_Connector(
-                limit=cluster.max_connections,
-                keepalive_timeout=cluster.idle_timeout,
-                context=self.context,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=_STATIC_HEADERS,
-            skip_auto_headers=("Content-Type",),
-            # The time of a call is limited by clusters; aiohttp would round it up to whole seconds.
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=cluster.connect_timeout, ceil_threshold=float("inf")
-            ),
-            auto_decompress=False,
-            trust_env=False,
-            request_class=_Request,
-            middlewares=(_no_hidden_retry,),
-        )
-        return self._session
+        sni = cluster.tls.sni if cluster.tls is not None else None
+        return Dialer(origin, tls=self.context, sni=sni, timeout=cluster.connect_timeout)
 
-    async def _read(self, response: aiohttp.ClientResponse, max_bytes: int) -> HttpResponse | CallFailure:
-        encoding = response.headers.get("content-encoding", "")
-        bodiless = response.method == "HEAD" or response.status in _NO_BODY
-        if not supported(encoding) and not bodiless:
-            response.close()
-            return CallFailure(
-                ErrorCode.UPSTREAM_ERROR,
-                self._named(f"the answer has content-encoding {encoding[:40]!r}: only {ACCEPTED} can be read"),
-                status=response.status,
-            )
-        body = Body(max_bytes, encoding)
-        content = response.content
-        try:
-            if not bodiless and (response.content_length or 0) > max_bytes and not encoding:
-                raise TooLarge
-            while not content.at_eof():
-                body.feed(await content.readany())
-        except TooLarge:
-            response.close()
-            return CallFailure(
-                ErrorCode.RESPONSE_TOO_LARGE,
-                self._named(f"the answer is larger than {max_bytes} bytes (max_upstream_response_bytes)"),
-                status=response.status,
-            )
-        except zlib.error:
-            response.close()
-            return self._undecodable(response.status, encoding)
-        whole = body.whole()
-        if whole is None:
-            return self._undecodable(response.status, encoding)
-        return HttpResponse(
-            response.status, tuple([(name.lower(), value) for name, value in response.headers.items()]), whole
-        )
-
-    def _undecodable(self, status: int, encoding: str) -> CallFailure:
-        why = f"the answer is not whole or not {encoding[:40]} as its content-encoding says"
-        return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named(why), status=status)
+    def _stopping(self) -> CallFailure:
+        return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the gateway is stopping"), retryable=True)
 
     def _named(self, why: str) -> str:
         return f'cluster "{self.cluster.name}": {why}'
 
 
-class _Request(aiohttp.ClientRequest):
-    reused = False
+class _Whole:
+    """Hears one answer, and has it when it is whole."""
+
+    __slots__ = ("_answered", "_bodiless", "_body", "_connection", "_encoding", "_headers", "_most", "_pool", "_status")
+
+    def __init__(self, pool: Pool, connection: Connection, answered: asyncio.Future[Outcome], most: int) -> None:
+        self._pool = pool
+        self._connection = connection
+        self._answered = answered
+        self._most = most
+
+    def head(self, status: int, headers: Headers, *, bodiless: bool) -> None:
+        """Refuse what is said to be too large, or compressed in a way that is not known here."""
+        self._status, self._headers = status, headers
+        encoding = ""
+        length = None
+        for name, value in headers:
+            if name == "content-encoding":
+                encoding = encoding or value
+            elif name == "content-length":
+                length = value
+        self._encoding, self._bodiless = encoding, bodiless
+        self._body = Body(self._most, encoding)
+        if bodiless:
+            return
+        if encoding and not supported(encoding):
+            self._fail(
+                ErrorCode.UPSTREAM_ERROR,
+                f"the answer has content-encoding {encoding[:40]!r}: only {ACCEPTED} can be read",
+            )
+        elif length is not None and not encoding and int(length) > self._most:
+            self._too_large()
+
+    def body(self, data: bytes) -> None:
+        """Keep it, up to the limit."""
+        if self._answered.done():
+            return
+        try:
+            self._body.feed(data)
+        except TooLarge:
+            self._too_large()
+        except zlib.error:
+            self._undecodable()
+
+    def end(self) -> None:
+        """It is whole, unless what is compressed in it is not."""
+        if self._answered.done():
+            return
+        whole = self._body.whole()
+        if whole is None:
+            self._undecodable()
+        else:
+            self._answered.set_result(HttpResponse(self._status, tuple(self._headers), whole))
+
+    def lost(self, loss: Loss, *, stale: bool) -> None:
+        """There is no answer."""
+        if not self._answered.done():
+            self._answered.set_result(Broken(Fault.RESET, loss.value, stale=stale))
+
+    def _too_large(self) -> None:
+        why = f"the answer is larger than {self._most} bytes (max_upstream_response_bytes)"
+        self._fail(ErrorCode.RESPONSE_TOO_LARGE, why)
+
+    def _undecodable(self) -> None:
+        why = f"the answer is not whole or not {self._encoding[:40]} as its content-encoding says"
+        self._fail(ErrorCode.UPSTREAM_ERROR, why)
+
+    def _fail(self, code: ErrorCode, why: str) -> None:
+        named = f'cluster "{self._pool.cluster.name}": {why}'
+        self._answered.set_result(CallFailure(code, named, status=self._status))
+        self._connection.leave()
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Tells each request whether its connection has served one before."""
-
-    def __init__(self, *, limit: int, keepalive_timeout: float, context: ssl.SSLContext | None) -> None:
-        super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, ssl=True if context is None else context)
-        self._known: weakref.WeakSet[ResponseHandler] = weakref.WeakSet()
-
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
-    ) -> Connection:
-        connection = await super().connect(req, traces=traces, timeout=timeout)
-        protocol = connection.protocol
-        if protocol is not None and isinstance(req, _Request):
-            req.reused = protocol in self._known
-            if not req.reused:
-                self._known.add(protocol)
-        return connection
-
-
-class _Lost(aiohttp.ClientError):
-    """The connection ended before the answer's head."""
-
-    def __init__(self, *, reused: bool) -> None:
-        super().__init__()
-        self.reused = reused
+def written(request: HttpRequest, headers: list[tuple[str, str]], authority: str) -> bytes | None:
+    """The request's head as bytes; None where it would not be one request of HTTP/1.1."""
+    lines = [f"{request.method} {request.target} HTTP/1.1"]
+    given = {name.lower() for name, _ in headers}
+    if "host" not in given:
+        lines.append(f"host: {authority}")
+    lines += [f"{name}: {value}" for name, value in _STATIC_HEADERS if name not in given]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if request.body is not None:
+        lines.append(f"content-length: {len(request.body)}")
+    elif request.method not in _WITHOUT_LENGTH:
+        lines.append("content-length: 0")
+    head = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    whole = head.count("\n") == breaks and head.count("\r") == breaks and "\0" not in head  # no line in a line
+    if not whole or not _TARGET.match(request.target) or not _METHOD.match(request.method):
+        return None
+    return f"{head}\r\n\r\n".encode("utf-8", "surrogateescape")
 
 
-async def _no_hidden_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Turn what aiohttp would silently send a second time into what it passes on: tries are counted by clusters."""
-    try:
-        return await send(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise _Lost(reused=isinstance(request, _Request) and request.reused) from error
-
-
-def _broken(error: aiohttp.ClientError) -> Broken:
+def _undialed(error: OSError) -> Broken:
     """What the error means, without addresses and without anything of the request."""
     match error:
-        case aiohttp.ConnectionTimeoutError():
+        case TimeoutError():
             return Broken(Fault.CONNECT_TIMEOUT, "no connection within connect_timeout")
-        case aiohttp.ClientConnectorCertificateError():
-            shown = getattr(error.certificate_error, "verify_message", "") or "it does not fit"
-            return Broken(Fault.TLS, f"the upstream's certificate is refused: {shown}")
-        case aiohttp.ClientSSLError():
+        case ssl.SSLCertVerificationError():
+            return Broken(
+                Fault.TLS, f"the upstream's certificate is refused: {error.verify_message or 'it does not fit'}"
+            )
+        case ssl.SSLError():
             return Broken(Fault.TLS, "the TLS handshake failed")
-        case aiohttp.ClientConnectorDNSError():
+        case socket.gaierror():
             return Broken(Fault.CONNECT, "the endpoint's name does not resolve")
-        case aiohttp.ClientConnectorError():
-            number = error.os_error.errno
+        case _:
+            number = error.errno
             shown = os.strerror(number) if number is not None and number > 0 else "connection failed"
             return Broken(Fault.CONNECT, f"no connection: {shown}")
-        case aiohttp.ClientResponseError():
-            return Broken(Fault.RESET, "the answer is not HTTP/1.1 that can be read")
-        case aiohttp.ClientPayloadError():
-            return Broken(Fault.RESET, "the answer broke off in the middle")
-        case _:
-            return Broken(Fault.RESET, "the connection was lost")

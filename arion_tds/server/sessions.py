@@ -1,9 +1,9 @@
 """Session ids of the handshake revisions: signed, self-contained, so that nothing has to be remembered. No I/O.
 
 In: a key, a clock (seconds since the epoch) and a source of randomness. Out: ids to hand out, and for an id that comes
-back whether it is ours, unexpired and not ended. Any worker or replica with the same key accepts it. What is kept: a
-bounded list of ids that were ended by DELETE in this process. An id that is not good is answered with 404, which makes
-clients initialize again. Called by front.
+back whether it is ours, unexpired and not ended. Any worker or replica with the same key accepts it. What is kept, both
+bounded: ids that were ended by DELETE in this process, and ids whose signature was good. An id that is not good is
+answered with 404, which makes clients initialize again. Called by front.
 
 An id is base64url of: format (1 byte), revision (1), issued (4, seconds), random (16), HMAC-SHA256 cut to 20: 42 bytes,
 so no padding. The subject that the id is bound to is signed but not in it.
@@ -51,8 +51,12 @@ class Sessions:
         random_bytes: Callable[[int], bytes],
         lifetime: float = 24 * 3600.0,
         max_ended: int = 10_000,
+        max_known: int = 4096,
     ) -> None:
-        """`lifetime` in seconds from issue; `max_ended`: ids remembered after DELETE. ValueError for a short key."""
+        """`lifetime` in seconds from issue. ValueError for a short key.
+
+        `max_ended`: ids remembered after DELETE. `max_known`: ids whose signature need not be checked again.
+        """
         if len(key) < MIN_KEY:
             msg = f"a session key of {len(key)} bytes is too short: use at least {MIN_KEY} random bytes"
             raise ValueError(msg)
@@ -62,6 +66,8 @@ class Sessions:
         self._lifetime = lifetime
         self._max_ended = max_ended
         self._ended: OrderedDict[bytes, None] = OrderedDict()
+        self._max_known = max_known
+        self._known: dict[tuple[str, str | None], bytes] = {}  # a client sends its id with every request
         self.issued = 0
 
     def issue(self, revision: str, subject: str | None = None) -> str:
@@ -72,7 +78,7 @@ class Sessions:
 
     def check(self, identity: str, subject: str | None = None) -> Session | None:
         """The session, or None if the id is not ours, not this subject's, expired or ended."""
-        head = self._open(identity, subject)
+        head = self._known.get((identity, subject)) or self._open(identity, subject)
         if head is None or head in self._ended:
             return None
         _, revision, issued, _ = _HEAD.unpack(head)
@@ -99,6 +105,9 @@ class Sessions:
         head = raw[: _HEAD.size]
         if not hmac.compare_digest(raw[_HEAD.size :], self._sign(head, subject)) or head[0] != _FORMAT:
             return None
+        if len(self._known) >= self._max_known:
+            del self._known[next(iter(self._known))]
+        self._known[identity, subject] = head
         return head
 
     def _sign(self, head: bytes, subject: str | None) -> bytes:

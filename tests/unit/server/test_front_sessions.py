@@ -64,6 +64,17 @@ def test_what_is_remembered_of_ended_ids_is_bounded() -> None:
     assert [here.check(one) is None for one in ids] == [False, True, True]
 
 
+def test_what_is_remembered_of_good_ids_is_bounded_and_changes_no_verdict() -> None:
+    here = sessions(max_known=2)
+    ids = [here.issue("2025-06-18") for _ in range(5)]
+    for identity in ids * 2:
+        assert here.check(identity) is not None
+        assert here.check(identity, "somebody") is None
+    assert len(here._known) == 2
+    assert here.end(ids[-1])
+    assert here.check(ids[-1]) is None
+
+
 def test_an_id_works_only_for_its_subject() -> None:
     here = sessions()
     identity = here.issue("2025-11-25", "alice")
