@@ -11,7 +11,7 @@ from typing import Final
 
 from arion_tds.admin.facts import Explanation, State, World, ago
 from arion_tds.admin.near import near
-from arion_tds.admin.serving import KINDS, left_out
+from arion_tds.admin.serving import KINDS, command_advice, left_out
 from arion_tds.catalog import Catalog
 from arion_tds.history import Outcome, Verdict
 from arion_tds.model import names
@@ -129,7 +129,10 @@ def _pending(catalog: Catalog, name: str, namespace: str, said: str, verdicts: t
         name=name,
         state=State.PENDING,
         summary=f"MCP server {namespace!r} has not listed its tools yet and is asked again until it does: {said}",
-        advice=("start the server or correct its URL; its tools appear without a new push",),
+        advice=(
+            command_advice(catalog, namespace)
+            or "start the server or correct its URL; its tools appear without a new push",
+        ),
         history=verdicts,
     )
 

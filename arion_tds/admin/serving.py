@@ -111,6 +111,13 @@ def left_out(world: World, kind: Kind, resource: ResourceId) -> list[str]:
     return [one.reason for one in world.standing if one.accepted and one.kind == kind.short and one.name == name]
 
 
+def command_advice(catalog: Catalog, namespace: str) -> str:
+    """What to do about a server that the gateway itself starts, which has no URL to be corrected; "" for others."""
+    if not any(one.namespace == namespace and one.is_local for one in catalog.gateway.servers):
+        return ""
+    return "correct its `command` (stdio_servers of the listener) and read the config again; its tools appear then"
+
+
 _Finding = tuple[State, str, str]
 """What is the case, a sentence, and what to do ("" for nothing)."""
 
@@ -172,7 +179,8 @@ def _trying(world: World, catalog: Catalog, namespace: str) -> _Finding | None:
     if trying is None:
         return None
     why = f"a newer definition of the server waits: it was asked {trying.failures} times" + _because(trying.reason)
-    return State.OLDER_VERSION, why, "start the server, or correct its URL and push it again"
+    advice = command_advice(catalog, namespace) or "start the server, or correct its URL and push it again"
+    return State.OLDER_VERSION, why, advice
 
 
 def _because(reason: str) -> str:

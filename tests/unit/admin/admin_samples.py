@@ -72,7 +72,13 @@ class Stage:
     """One scope `s/c` and what happened to it; `ask` explains."""
 
     def __init__(
-        self, *, naming: Naming = Naming.QUALIFIED, search: bool = False, code: bool = False, scope: str = "s/c"
+        self,
+        *,
+        naming: Naming = Naming.QUALIFIED,
+        search: bool = False,
+        code: bool = False,
+        scope: str = "s/c",
+        servers: tuple[McpServer, ...] = (),
     ) -> None:
         self.now = NOW - 100
         self.history = History(lambda: self.now)
@@ -83,6 +89,7 @@ class Stage:
                 scope=scope,
                 search=Search() if search else None,
                 code_mode=CodeMode() if code else None,
+                servers=servers,
             ),
             naming,
         )

@@ -12,6 +12,7 @@ from arion_tds.model.change import PutTool, RemoveTool
 from arion_tds.model.delivery import Kind, ResourceId
 from arion_tds.model.names import Naming
 from arion_tds.model.rbac import Permission, Rbac
+from arion_tds.model.server import McpServer
 from arion_tds.problems import Standing
 
 ONLY_ADMINS = Rbac(deny=False, permissions=(Permission("role", "admin"),))
@@ -104,6 +105,17 @@ async def test_a_server_that_is_asked_again_is_pending() -> None:
         assert "asked 4 times so far" in said.summary
         assert "connection refused" in said.summary
     assert [one.version for one in said.history] == ["1"]
+
+
+async def test_a_local_server_has_a_command_to_be_corrected_and_no_url() -> None:
+    local = McpServer(namespace="up", description="here", url="stdio:a/up")
+    remote = McpServer(namespace="far", description="there", url="http://far/mcp")
+    stage = Stage(servers=(local, remote))
+    stage.knows(trying={("s/c", one): Trying(3, "FileNotFoundError") for one in ("up", "far")})
+    assert stage.ask("up.tool").advice == (
+        "correct its `command` (stdio_servers of the listener) and read the config again; its tools appear then",
+    )
+    assert stage.ask("far.tool").advice == ("start the server or correct its URL; its tools appear without a new push",)
 
 
 async def test_a_static_server_that_is_asked_again_is_pending_too() -> None:
