@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn
 
 import arion_tds
+from arion_tds.cli import trusting
 from arion_tds.errors import AskError
 
 DEFAULT: Final = "http://127.0.0.1:9901"
@@ -82,7 +83,7 @@ def post(chosen: argparse.Namespace, url: str, body: Mapping[str, Any], timeout:
     token = _token(chosen)
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
-    return _answer(_request(url, headers, json.dumps(body).encode()), timeout)
+    return _answer(_request(url, headers, json.dumps(body).encode()), timeout, trusting.context(chosen))
 
 
 def token_option(parser: argparse.ArgumentParser) -> None:
@@ -124,9 +125,8 @@ def listener_options(parser: argparse.ArgumentParser) -> None:
     """Which MCP listener is meant."""
     parser.add_argument("--scope", help="the listener of this scope")
     parser.add_argument("--listener", metavar="NAME", help="the listener of this name")
-    parser.add_argument(
-        "--url", help="where its clients find it, if that is elsewhere (default: its own address); CAs: $SSL_CERT_FILE"
-    )
+    parser.add_argument("--url", help="where its clients find it, if that is elsewhere (default: its own address)")
+    trusting.options(parser)
 
 
 def events(chosen: argparse.Namespace, last: str = "") -> Iterator[tuple[str, str, _Json]]:
@@ -179,10 +179,13 @@ def _request(url: str, headers: Mapping[str, str] | None = None, body: bytes | N
     return urllib.request.Request(url, body, dict(headers or {}))  # noqa: S310
 
 
-def _open(request: urllib.request.Request, timeout: float) -> http.client.HTTPResponse:
+def _open(
+    request: urllib.request.Request, timeout: float, tls: ssl.SSLContext | None = None
+) -> http.client.HTTPResponse:
     origin = _origin(request.full_url)
     # A proxy of the environment is for the world outside, not for the gateway next door.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
+    handlers = (urllib.request.ProxyHandler({}), _Stay(), urllib.request.HTTPSHandler(context=tls))
+    opener = urllib.request.build_opener(*handlers)
     try:
         response: http.client.HTTPResponse = opener.open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
@@ -194,17 +197,29 @@ def _open(request: urllib.request.Request, timeout: float) -> http.client.HTTPRe
             raise AskError(f"{origin} did not answer within {timeout:g} s: is it the right address?") from error
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise AskError(
-                f"the certificate of {origin} is not trusted: {error.reason.verify_message}. Say with $SSL_CERT_FILE "
-                "whom to trust, and with --url URL the address that the certificate is for"
+                f"the certificate of {origin} is not trusted: {error.reason.verify_message}. Say with --ca FILE or "
+                "$SSL_CERT_FILE whom to trust, and with --url URL the address that the certificate is for"
             ) from error
+        if isinstance(error.reason, ssl.SSLError):
+            raise AskError(_turned_down(origin, error.reason)) from error
         why = getattr(error.reason, "strerror", None) or error.reason
         raise AskError(
             f"no gateway answers at {origin}: {why}. Start one with: arion-tds serve -c gateway.yaml, "
             f"or say where its admin listener is with --admin URL or ${VARIABLE}"
         ) from error
     except (OSError, http.client.HTTPException) as error:
+        if origin.startswith("https:"):
+            raise AskError(_turned_down(origin, error)) from error
         raise AskError(f"{origin} does not speak HTTP: is it the admin listener's address? ({error!r})") from error
     return response
+
+
+def _turned_down(origin: str, error: Exception) -> str:
+    """Whoever shows no certificate where one is asked for hears of it as of any broken connection."""
+    return (
+        f"{origin} broke off the connection: does it ask for a client certificate? "
+        f"Give one with --cert FILE and --key FILE ({error!r})"
+    )
 
 
 def _refused(origin: str, error: urllib.error.HTTPError) -> str:
@@ -220,10 +235,10 @@ def _refused(origin: str, error: urllib.error.HTTPError) -> str:
     return f"{origin}: {why}"
 
 
-def _answer(request: urllib.request.Request, timeout: float) -> _Json:
+def _answer(request: urllib.request.Request, timeout: float, tls: ssl.SSLContext | None = None) -> _Json:
     origin = _origin(request.full_url)
     try:
-        with _open(request, timeout) as response:
+        with _open(request, timeout, tls) as response:
             body = response.read(MAX_ANSWER + 1)
     except (OSError, http.client.HTTPException) as error:
         raise AskError(f"{origin} broke off its answer: {error!r}; try again") from error

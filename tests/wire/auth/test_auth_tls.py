@@ -153,6 +153,32 @@ async def test_the_commands_ask_a_tls_listener_as_its_clients_do(
 
 
 @pytest.mark.usefixtures("bound")
+async def test_the_commands_show_a_certificate_where_one_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, mine = Authority("servers").write(tmp_path), Authority("clients").write(tmp_path, "mine")
+    tls = {"cert_file": files["cert_file"], "key_file": files["key_file"], "client_ca_file": mine["ca_file"]}
+    async with house(listener(tls=tls)) as here:
+        await here.put("McpTool", "a/main/sky.rain", tool("sky.rain", "When it rains"))
+
+        async def said(*arguments: str) -> tuple[int, str, str]:
+            status = await asyncio.to_thread(main, [*arguments, "--admin", here.gateway.admin])
+            return status, *capsys.readouterr()
+
+        trust, own = ("--ca", files["ca_file"]), ("--cert", mine["cert_file"], "--key", mine["key_file"])
+        assert (await said("call", "sky.rain", *trust, *own))[0] == 0
+        assert (await said("search", "rain", *trust, *own))[1].startswith("sky.rain\t")
+        status, _, why = await said("call", "sky.rain", *trust)
+        assert status == 1
+        assert "does it ask for a client certificate? Give one with --cert FILE and --key FILE" in why
+        assert "--ca FILE" in (await said("call", "sky.rain", *own))[2]
+        assert "--cert" in (await said("call", "sky.rain", *trust, "--key", mine["key_file"]))[2]
+        wrong = ("--cert", mine["cert_file"], "--key", files["key_file"])
+        assert f"--cert {mine['cert_file']} with --key" in (await said("call", "sky.rain", *trust, *wrong))[2]
+        assert "--ca /nowhere: No such file" in (await said("call", "sky.rain", "--ca", "/nowhere"))[2]
+
+
+@pytest.mark.usefixtures("bound")
 async def test_a_cluster_s_certificate_is_replaced_without_a_restart(tmp_path: Path) -> None:
     authority = Authority("backend")
     backend = authority.write(tmp_path, "backend")
