@@ -21,6 +21,7 @@ from arion_tds.server.answering import Answering
 from arion_tds.server.guard import Accepts
 from arion_tds.server.jsonrpc import Params, Request
 from arion_tds.server.methods import Call, Methods
+from arion_tds.server.reply import Answered, Reply
 from arion_tds.server.running import Running
 from arion_tds.server.settings import CallPort, ExtraTool, FrontSettings, Observer
 from arion_tds.view import View
@@ -51,11 +52,11 @@ class Asked:
     session: str | None = None
     span: Span | None = None
 
-    def result(self, body: bytes) -> web.Response:
+    def result(self, body: bytes) -> Reply:
         """Answer with a result object."""
         return exchange.answer(self.accepts, 200, jsonrpc.result(self.message.id, body))
 
-    def error(self, error: RpcError | eras.Refusal) -> web.Response:
+    def error(self, error: RpcError | eras.Refusal) -> Reply:
         """Answer with an error and the HTTP status that the era gives it."""
         status = eras.http_status(error.code, modern=self.modern)
         if self.span is not None:
@@ -83,7 +84,7 @@ class CallRunner:
         self._random = random_bytes
         self.running = Running()
 
-    async def run(self, view: View, asked: Asked) -> web.StreamResponse:
+    async def run(self, view: View, asked: Asked) -> Answered:
         """Answer a tools/call. Cancelled when the client goes away, and the call with it."""
         call = self._methods.call(view, asked.message.params, asked.caller.allows)
         if isinstance(call, RpcError):
@@ -127,7 +128,7 @@ class CallRunner:
 
     async def _answer(
         self, view: View, asked: Asked, call: Call, context: CallContext, answering: Answering | None
-    ) -> web.StreamResponse:
+    ) -> Answered:
         try:
             outcome = await self._outcome(view, asked, call, context)
             asked.http[noting.OUTCOME] = noting.outcome(outcome)
@@ -170,7 +171,7 @@ class CallRunner:
         body = render.modern(outcome, self._methods.identity) if asked.modern else render.legacy(outcome)
         return jsonrpc.result(asked.message.id, body)
 
-    def _plain(self, asked: Asked, outcome: Outcome) -> web.Response:
+    def _plain(self, asked: Asked, outcome: Outcome) -> Reply:
         status = eras.http_status(outcome.code, modern=asked.modern) if isinstance(outcome, RpcError) else 200
         return exchange.answer(asked.accepts, status, self._render(asked, outcome))
 

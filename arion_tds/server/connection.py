@@ -205,8 +205,8 @@ class Connection(RequestHandler):
             _log.error("request failed", exc_info=exc)
         self._gate.refused("malformed")
         response = exchange.refuse(status, "Internal error" if status >= 500 else "Bad request: this is not valid HTTP")
-        response.force_close()
-        return response
+        response.keep_alive = False
+        return response  # type: ignore[return-value] # aiohttp asks of a response no more than it has
 
 
 class Server(web.Server):

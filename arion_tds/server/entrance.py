@@ -14,6 +14,7 @@ from multidict import istr
 
 from arion_tds.model.caller import Anonymous, Caller, Denial
 from arion_tds.server import exchange, guard, limits
+from arion_tds.server.reply import Reply
 from arion_tds.server.settings import AccessPort, FrontSettings, Observer
 
 _FORWARDED: Final = istr("X-Forwarded-For")
@@ -43,14 +44,16 @@ class Entrance:
             None if rate is None else limits.Buckets(rate, self._limits.burst, self._limits.max_callers, clock)
         )
 
-    def refusal(self, request: web.BaseRequest, under_way: int) -> web.Response | None:
+    def refusal(self, request: web.BaseRequest, under_way: int) -> Reply | None:
         """Why nobody may ask this here now, whoever they are. `under_way`: requests, this one included."""
         if under_way > self._limits.max_concurrent:
             self._observer.refused("overload")
             why = f"too many requests are under way ({self._limits.max_concurrent}, max_concurrent): try again"
             return exchange.refuse(503, why, headers={"Retry-After": "1"})
         if request.version[0] != 1:
-            return exchange.refuse(505, "HTTP/1.1 is spoken here", headers={"Connection": "close"})
+            refused = exchange.refuse(505, "HTTP/1.1 is spoken here")
+            refused.keep_alive = False
+            return refused
         host = request.headers.get(exchange.HOST)  # a second one is refused by the parser
         wrong = self._guard.host(host)
         if wrong is not None:
@@ -62,7 +65,7 @@ class Entrance:
                 return exchange.refuse(403, wrong)
         return None
 
-    async def admit(self, request: web.BaseRequest) -> Caller | web.Response:
+    async def admit(self, request: web.BaseRequest) -> Caller | Reply:
         """Who asks, or why they are turned away."""
         caller = self._anonymous if self._access is None else await self._access.admit(request.headers)
         if isinstance(caller, Denial):
@@ -86,7 +89,7 @@ class Entrance:
         forwarded = ",".join(request.headers.getall(_FORWARDED, ())) if hops else None
         return "@" + limits.address(request.remote, forwarded, hops)
 
-    def _too_fast(self, wait: float) -> web.Response:
+    def _too_fast(self, wait: float) -> Reply:
         self._observer.refused("rate")
         why = f"too many requests: {self._limits.rate:g} a second (limits.requests_per_second) are allowed"
         return exchange.refuse(429, why, headers={"Retry-After": str(math.ceil(wait))})

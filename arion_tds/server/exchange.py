@@ -16,6 +16,7 @@ from arion_tds.server import jsonrpc, sse
 from arion_tds.server.eras import Routing
 from arion_tds.server.guard import Accepts
 from arion_tds.server.param_headers import PREFIX
+from arion_tds.server.reply import Reply
 
 ACCEPT: Final = istr("Accept")
 ACCEPT_ENCODING: Final = istr("Accept-Encoding")
@@ -27,9 +28,7 @@ SESSION: Final = istr("Mcp-Session-Id")
 _VERSION: Final = istr("MCP-Protocol-Version")
 _METHOD: Final = istr("Mcp-Method")
 _NAME: Final = istr("Mcp-Name")
-_JSON_HEADERS: Final = {CONTENT_TYPE: "application/json", istr("Server"): "arion-tds"}
-GZIPPED: Final[Mapping[str, str]] = {istr("Content-Encoding"): "gzip", istr("Vary"): "Accept-Encoding"}
-_EMPTY_HEADERS: Final = {istr("Server"): "arion-tds"}
+GZIPPED: Final[Mapping[str, str]] = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 
 
 def routing(request: web.BaseRequest) -> Routing:
@@ -50,7 +49,7 @@ def mirrored(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
     return tuple([(name.lower(), value) for name, value in request.headers.items() if name[:size].lower() == PREFIX])
 
 
-async def body(request: web.BaseRequest, limit: int, timeout: float) -> bytes | web.Response:
+async def body(request: web.BaseRequest, limit: int, timeout: float) -> bytes | Reply:
     """The whole body, or the refusal of one that is too large, too slow or broken. `limit` in bytes after decoding."""
     length = request.content_length
     if length is not None and length > limit:
@@ -75,33 +74,30 @@ async def body(request: web.BaseRequest, limit: int, timeout: float) -> bytes | 
     return b"".join(parts)
 
 
-def too_large(limit: int) -> web.Response:
+def too_large(limit: int) -> Reply:
     """413, naming the setting."""
     return refuse(413, f"the body is larger than {limit} bytes (max_body_bytes)")
 
 
-def reply(status: int, message: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
+def reply(status: int, message: bytes, headers: Mapping[str, str] | None = None) -> Reply:
     """JSON bytes as a response."""
-    response = web.Response(status=status, body=message, headers=_JSON_HEADERS)
-    if headers is not None:
-        response.headers.update(headers)
-    return response
+    return Reply(status, message, headers=headers)
 
 
-def answer(accepts: Accepts, status: int, message: bytes) -> web.Response:
+def answer(accepts: Accepts, status: int, message: bytes) -> Reply:
     """JSON, or for a client that takes nothing but an event stream: one event. Errors with a status stay JSON."""
     if accepts.json or status != 200:
         return reply(status, message)
     return sse.single(message)
 
 
-def empty(status: int) -> web.Response:
+def empty(status: int) -> Reply:
     """A response without a body."""
-    return web.Response(status=status, headers=_EMPTY_HEADERS)
+    return Reply(status, content_type="")
 
 
 def refuse(
     status: int, why: str, *, code: int = jsonrpc.INVALID_REQUEST, headers: Mapping[str, str] | None = None
-) -> web.Response:
+) -> Reply:
     """A JSON-RPC error that answers no particular request."""
     return reply(status, jsonrpc.error(jsonrpc.NULL, code, why), headers)

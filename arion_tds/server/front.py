@@ -22,6 +22,7 @@ from arion_tds.server.jsonrpc import Fault, Notification, Response
 from arion_tds.server.methods import Methods
 from arion_tds.server.notes import Note
 from arion_tds.server.packing import Packer
+from arion_tds.server.reply import Answered, Reply
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import (
     AccessPort,
@@ -107,7 +108,7 @@ class McpFront:
         if self._activated is not None:
             self._activated.close()
 
-    async def handler(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handler(self, request: web.BaseRequest) -> Answered:
         """Serve one HTTP request."""
         self._under_way += 1
         started, status = self._clock(), noting.CLIENT_GONE
@@ -146,7 +147,7 @@ class McpFront:
         """A connection was not served: for the observer."""
         self._observer.refused(what)
 
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest) -> Answered:
         refused = self._entrance.refusal(request, self._under_way - len(self._streams))
         if refused is not None:
             return refused
@@ -156,7 +157,7 @@ class McpFront:
         if path not in {PATH, SEARCH_PATH}:
             return exchange.refuse(404, f"nothing is served at {path[:256]}: the MCP endpoint is {PATH}")
         caller = await self._entrance.admit(request)
-        if isinstance(caller, web.Response):
+        if isinstance(caller, Reply):
             return caller
         if caller.subject is not None:
             request[noting.SUBJECT] = caller.subject
@@ -169,7 +170,7 @@ class McpFront:
         return exchange.refuse(405, f"{request.method} is not served here", headers={"Allow": "POST, GET, DELETE"})
 
     @staticmethod
-    def _metadata(request: web.BaseRequest, path: str, document: bytes) -> web.Response:
+    def _metadata(request: web.BaseRequest, path: str, document: bytes) -> Reply:
         """What clients need to know to get a token (RFC 9728)."""
         if path not in {METADATA_PATH, METADATA_PATH + PATH}:
             return exchange.refuse(404, f"the metadata of this resource is at {METADATA_PATH}{PATH}")
@@ -177,10 +178,10 @@ class McpFront:
             return exchange.refuse(405, "GET this document", headers={"Allow": "GET"})
         return exchange.reply(200, document, {"Cache-Control": "max-age=3600"})
 
-    async def _post(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+    async def _post(self, request: web.BaseRequest, caller: Caller) -> Answered:
         started = self._clock()
         message = await self._read(request)
-        if isinstance(message, web.Response):
+        if isinstance(message, Reply):
             self._observer.answered(_OTHER, message.status, self._clock() - started, modern=False)
             return message
         request[noting.METHOD] = message.method
@@ -195,12 +196,12 @@ class McpFront:
         self._observer.answered(method, response.status, self._clock() - started, modern=modern)
         return response
 
-    async def _read(self, request: web.BaseRequest) -> jsonrpc.Request | Notification | web.Response:
+    async def _read(self, request: web.BaseRequest) -> jsonrpc.Request | Notification | Reply:
         """The message of a POST, or the answer where it is not one that can be served."""
         if not guard.is_json(request.headers.get(exchange.CONTENT_TYPE)):
             return exchange.refuse(415, "Content-Type must be application/json")
         body = await exchange.body(request, self._settings.max_body_bytes, self._settings.body_timeout)
-        if isinstance(body, web.Response):
+        if isinstance(body, Reply):
             return body
         depth = self._settings.limits.max_json_depth
         if shape.too_deep(body, depth):
@@ -215,7 +216,7 @@ class McpFront:
 
     async def _modern(
         self, request: web.BaseRequest, message: jsonrpc.Request | Notification, routing: eras.Routing, caller: Caller
-    ) -> web.StreamResponse:
+    ) -> Answered:
         """A stateless request, or a notification: the protocol has none from clients, so they are dropped."""
         if isinstance(message, Notification):
             unsupported = eras.unsupported_revision(routing.version or "")
@@ -244,7 +245,7 @@ class McpFront:
 
     async def _legacy(
         self, request: web.BaseRequest, message: jsonrpc.Request | Notification, routing: eras.Routing, caller: Caller
-    ) -> web.StreamResponse:
+    ) -> Answered:
         """A message of a handshake revision. A session id is optional, but one that is sent must be good."""
         session = request.headers.get(exchange.SESSION)
         opening = isinstance(message, jsonrpc.Request) and message.method == "initialize"
@@ -270,12 +271,12 @@ class McpFront:
             case "initialize":
                 revision, body = self._methods.initialize(message.params)
                 response = asked.result(body)
-                response.headers[exchange.SESSION] = self._sessions.issue(revision, caller.subject)
+                response.add(exchange.SESSION, self._sessions.issue(revision, caller.subject))
                 return response
             case unknown:
                 return asked.error(RpcError(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {unknown[:128]}"))
 
-    async def _list(self, asked: Asked) -> web.Response:
+    async def _list(self, asked: Asked) -> Reply:
         view = self._published.view
         found = self._methods.tools_list(view, asked.message, asked.caller, modern=asked.modern, session=asked.session)
         if isinstance(found, RpcError):
@@ -287,7 +288,7 @@ class McpFront:
                 return exchange.reply(200, packed, exchange.GZIPPED)
         return exchange.answer(asked.accepts, 200, found.plain(identity))
 
-    def _listen(self, asked: Asked) -> web.StreamResponse:
+    def _listen(self, asked: Asked) -> Answered:
         filters = jsonrpc.members(jsonrpc.member(asked.message.params, "notifications"))
         if filters is None:
             return asked.error(RpcError(jsonrpc.INVALID_PARAMS, "params.notifications must be an object"))
@@ -300,7 +301,7 @@ class McpFront:
         wanted = jsonrpc.member(filters, "toolsListChanged") == b"true"
         return self._streams.listen(asked.message.id, (asked.caller, who), tools=wanted)
 
-    def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+    def _stream_or_end(self, request: web.BaseRequest, caller: Caller) -> Answered:
         """GET opens the session's stream, DELETE ends the session. The stateless era has neither."""
         version = exchange.routing(request).version
         if version is not None and version not in eras.LEGACY_REVISIONS:
@@ -339,7 +340,7 @@ class McpFront:
     def _found(self, session: str, names: tuple[str, ...]) -> None:
         self._tell(Note("found", session, names=names))
 
-    def _no_room(self, who: str) -> web.Response | None:
+    def _no_room(self, who: str) -> Reply | None:
         """Why no further stream is taken from this caller."""
         why = self._streams.no_room(who)
         if why is None:
@@ -347,7 +348,7 @@ class McpFront:
         self._observer.refused("streams")
         return exchange.refuse(503, why, headers={"Retry-After": "10"})
 
-    async def _search_tools(self, request: web.BaseRequest, caller: Caller) -> web.Response:
+    async def _search_tools(self, request: web.BaseRequest, caller: Caller) -> Reply:
         """`POST /mcp/search`: see search.py for the shapes."""
         if self._search is None:
             return exchange.reply(404, search.wrong(search.Wrong("", "search is not enabled on this listener")))
@@ -358,7 +359,7 @@ class McpFront:
             return exchange.reply(415, search.wrong(search.Wrong("", "Content-Type must be application/json")))
         started = self._clock()
         body = await exchange.body(request, self._settings.max_body_bytes, self._settings.body_timeout)
-        if isinstance(body, web.Response):
+        if isinstance(body, Reply):
             return body
         parsed = search.parse(body, self._settings.max_search_results)
         if isinstance(parsed, search.Wrong):

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from arion_tds.server.connection import Connection, ConnectionSettings, Gate, Server
 from arion_tds.server.front import McpFront
+from arion_tds.server.reply import Answered
 from arion_tds.server.settings import FrontSettings
 
 __all__ = ["ConnectionSettings", "FrontSettings", "HttpListener", "McpFront"]
@@ -105,7 +106,7 @@ class HttpListener:
             **where,
         )
 
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest) -> Answered:
         connection, front, running = request.protocol, self._front, self._running
         if isinstance(connection, Connection):
             connection.begun()

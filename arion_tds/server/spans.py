@@ -18,6 +18,7 @@ from aiohttp import web
 from arion_tds.model.context import CallContext
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import eras, noting, trace
+from arion_tds.server.reply import Answered
 from arion_tds.server.settings import CallPort
 from arion_tds.tracing.spans import Attributes, Kind, Span, Tracer
 from arion_tds.view import Entry, View
@@ -75,7 +76,7 @@ class Spans:
         asked.http[noting.TRACE_ID] = span.trace_id
 
     @staticmethod
-    async def around(request: web.BaseRequest, answering: Awaitable[web.StreamResponse]) -> web.StreamResponse:
+    async def around(request: web.BaseRequest, answering: Awaitable[Answered]) -> Answered:
         """Answer, and end the span that was begun meanwhile."""
         error = "cancelled"
         try:

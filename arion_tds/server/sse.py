@@ -12,12 +12,15 @@ from typing import Final
 
 from aiohttp import web
 
+from arion_tds.server.reply import Reply
+
 HEADERS: Final = {
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",
     "Server": "arion-tds",
 }
+_WHOLE: Final = {name: HEADERS[name] for name in ("Cache-Control", "X-Accel-Buffering")}
 _COMMENT: Final = b": keep-alive\n\n"
 
 
@@ -131,6 +134,6 @@ class EventStream:
         return response
 
 
-def single(message: bytes) -> web.Response:
+def single(message: bytes) -> Reply:
     """An answer for a client that takes nothing but an event stream: one event."""
-    return web.Response(body=frame(message), headers=HEADERS)
+    return Reply(200, frame(message), "text/event-stream", _WHOLE)
