@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import os
 import socket
 import time
@@ -42,6 +43,7 @@ from arion_tds.server.http import FrontSettings, HttpListener, McpFront
 from arion_tds.server.sessions import Sessions
 from arion_tds.server.settings import MethodsConfig
 from arion_tds.server.spans import Spans
+from arion_tds.workers import outsiders
 from arion_tds.workers.siblings import Siblings
 
 
@@ -197,6 +199,8 @@ class Listener:
         http = HttpListener(self.front, host, port, reuse_port=shared, tls=self.door.tls, limits=limits)
         same = before is not None and before.settings.address == self.settings.address
         try:
+            if self._shared.siblings is not None and not same and not self.settings.share_address:
+                await asyncio.to_thread(_ours_alone, host, port)
             address = await http.bind(before.sockets() if before is not None and same else ())
         except OSError as error:
             raise BindError.at(f"listener {self.settings.name!r}", host, port, error) from error
@@ -274,3 +278,9 @@ class Listener:
             body_timeout=settings.limits.body_timeout,
             write_timeout=settings.limits.write_timeout,
         )
+
+
+def _ours_alone(host: str, port: int) -> None:
+    """OSError when another gateway has the address: workers share theirs with each other alone."""
+    if outsiders.listen(host, port):
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -285,6 +286,41 @@ async def test_a_start_that_cannot_be_is_said_once(tmp_path: Path) -> None:
     anywhere["listeners"][0]["address"] = "127.0.0.1:0"
     said = await refused(tmp_path, anywhere)
     assert "workers: 2 processes cannot serve this config: listener 'a' has port 0" in said
+
+
+async def test_an_address_that_a_reload_brings_and_somebody_else_has_is_refused_by_all(
+    scratch: Path, control_plane: MockControlPlane
+) -> None:
+    async with team(scratch, control_plane) as found:
+        own = found.config["listeners"][0]
+        with socket.socket() as theirs:
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # like another gateway of this user
+            theirs.bind(("127.0.0.1", 0))
+            theirs.listen()
+            address = f"127.0.0.1:{theirs.getsockname()[1]}"
+            gateway = {"server_info": {"name": "b", "version": "1"}, "tools_mode": {}, "tools": [tool("own")]}
+            other = {**own, "name": "b", "address": address, "mcp_gateway": gateway}
+            found.write(listeners=[own, other])
+            os.kill(found.process.child.pid, signal.SIGHUP)
+
+            async def are_refused() -> None:
+                state = await found.workers()
+                assert [one["config_generation"] for one in state] == [1, 1]
+                why = f"listener 'b': cannot listen on {address}: Address already in use"
+                assert [one["last_reload_error"] for one in state] == [why, why]
+
+            await eventually(are_refused)
+            found.write(listeners=[own, {**other, "share_address": True}])
+            os.kill(found.process.child.pid, signal.SIGHUP)
+            await eventually(lambda: generation(found, 2))  # told to share it, they do
+        found.write(listeners=[own, {**other, "address": f"127.0.0.1:{free_ports(1)[0]}"}])
+        os.kill(found.process.child.pid, signal.SIGHUP)
+        await eventually(lambda: generation(found, 3))
+
+
+async def generation(found: Team, wanted: int) -> None:
+    """Whether all use that config."""
+    assert [one["config_generation"] for one in await found.workers()] == [wanted, wanted], found.process.log()
 
 
 async def test_an_address_that_another_gateway_has_is_refused(scratch: Path, control_plane: MockControlPlane) -> None:
