@@ -56,9 +56,10 @@ class Connections:
         place = self._places.get(origin)
         while place is not None and place.idle:
             connection, _ = place.idle.popitem()
-            if connection.usable:
+            if connection.usable and connection.silent:
                 connection.reused = True
                 return connection
+            connection.close()
         return None
 
     async def open(self, origin: str) -> Connection:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import re
 import socket
 import ssl
 import zlib
 from typing import Final
 
+from arion_tds.backends import writing
 from arion_tds.backends.connections import Closed, Connections
 from arion_tds.backends.dialing import Dialer
 from arion_tds.backends.h1 import Connection
@@ -33,11 +33,6 @@ _STATIC_HEADERS: Final = (
     ("accept-encoding", ACCEPTED),
     ("user-agent", "arion-tds"),
 )
-_WITHOUT_LENGTH: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods of which nobody expects a body: without one they do not say that there is none."""
-
-_TARGET = re.compile(r"[!-~]+\Z")
-_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class Pool:
         """Send once to `origin` (`http://host:port`) and read the answer whole. The caller sets the time limit."""
         if self._closed:
             return self._stopping()
-        head = written(request, headers, self._connections.authority(origin))
+        head = self._head(origin, request, headers)
         if head is None:
             return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the request cannot be written as HTTP/1.1"))
         try:
@@ -92,6 +87,12 @@ class Pool:
         """Close every connection. Calls under way fail, and no connection is opened any more."""
         self._closed = True
         await self._connections.close()
+
+    def _head(self, origin: str, request: HttpRequest, headers: list[tuple[str, str]]) -> bytes | None:
+        given = {name.lower() for name, _ in headers}
+        lines = [] if "host" in given else [("host", self._connections.authority(origin))]
+        lines += [one for one in _STATIC_HEADERS if one[0] not in given]
+        return writing.head(request.method, request.target, lines + headers, request.body)
 
     def _dialer(self, origin: str) -> Dialer:
         cluster = self.cluster
@@ -176,26 +177,6 @@ class _Whole:
         named = f'cluster "{self._pool.cluster.name}": {why}'
         self._answered.set_result(CallFailure(code, named, status=self._status))
         self._connection.leave()
-
-
-def written(request: HttpRequest, headers: list[tuple[str, str]], authority: str) -> bytes | None:
-    """The request's head as bytes; None where it would not be one request of HTTP/1.1."""
-    lines = [f"{request.method} {request.target} HTTP/1.1"]
-    given = {name.lower() for name, _ in headers}
-    if "host" not in given:
-        lines.append(f"host: {authority}")
-    lines += [f"{name}: {value}" for name, value in _STATIC_HEADERS if name not in given]
-    lines += [f"{name}: {value}" for name, value in headers]
-    if request.body is not None:
-        lines.append(f"content-length: {len(request.body)}")
-    elif request.method not in _WITHOUT_LENGTH:
-        lines.append("content-length: 0")
-    head = "\r\n".join(lines)
-    breaks = len(lines) - 1
-    whole = head.count("\n") == breaks and head.count("\r") == breaks and "\0" not in head  # no line in a line
-    if not whole or not _TARGET.match(request.target) or not _METHOD.match(request.method):
-        return None
-    return f"{head}\r\n\r\n".encode("utf-8", "surrogateescape")
 
 
 def _undialed(error: OSError) -> Broken:

@@ -9,6 +9,8 @@ The hot path of every call: no task, no timer and no stream object per exchange.
 from __future__ import annotations
 
 import asyncio
+import select
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from arion_tds.backends.reading import Loss, Reading, Receiver
@@ -23,7 +25,7 @@ _JOINED: Final = 64 << 10
 class Connection(asyncio.Protocol):
     """State of the event loop's alone. `reused`: it has served a request before the current one."""
 
-    __slots__ = ("_paused", "_pool", "_reading", "_receiver", "_transport", "place", "reused")
+    __slots__ = ("_paused", "_poll", "_pool", "_reading", "_receiver", "_transport", "place", "reused")
 
     def __init__(self, pool: Connections, place: Place) -> None:
         self._pool = pool
@@ -32,12 +34,21 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._receiver: Receiver | None = None
         self._reading = Reading()
+        self._poll: Callable[[int], list[tuple[int, int]]] | None = None
         self._paused = False
 
     @property
     def usable(self) -> bool:
         """Whether a request can be written to it."""
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has come, as far as the system knows: the end of a connection may wait to be read.
+
+        What is written to a connection that has ended is a call that may have been executed, or not: one look saves it.
+        """
+        return self._poll is None or not self._poll(0)
 
     def send(self, head: bytes, body: bytes | None, receiver: Receiver, *, bare: bool) -> None:
         """Write a request. `bare`: its answer has no body (HEAD)."""
@@ -81,6 +92,10 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It stands."""
         self._transport = transport  # type: ignore[assignment] # uvloop's is no subclass of asyncio.Transport
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(transport.get_extra_info("socket"), select.POLLIN)
+            self._poll = poll.poll
 
     def data_received(self, data: bytes) -> None:
         """Bytes of an answer; without a request they are nobody's."""

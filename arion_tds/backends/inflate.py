@@ -1,6 +1,7 @@
 """Decompression of a response body that stops at a limit: a small body that unpacks to gigabytes never does.
 
-In: the body piece by piece. Out: decoded pieces, or that the limit was passed. Called by exchange. Pure.
+In: the body piece by piece. Out: decoded pieces, or that the limit was passed. Called by exchange and by the answers of
+MCP servers. Pure.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Body:
         """Decode a piece; what remains belongs to the next member."""
         decoder = self._decoder
         if decoder is None:
-            decoder = self._decoder = zlib.decompressobj(self._bits(data))
+            decoder = self._decoder = decompressor(self._encoding, data)
             self._ended = False
         self._keep(decoder.decompress(data, self._limit - self._size + 1))
         if not decoder.eof:
@@ -73,11 +74,13 @@ class Body:
         self._decoder = None
         return decoder.unused_data.lstrip(b"\0")
 
-    def _bits(self, data: bytes) -> int:
-        if self._encoding != "deflate":
-            return _GZIP
-        # "deflate" is zlib by RFC 9110; some servers send it without the zlib header.
-        return zlib.MAX_WBITS if data[0] & 0x0F == 8 else -zlib.MAX_WBITS
+
+def decompressor(encoding: str, start: bytes) -> zlib._Decompress:
+    """What decodes a body of a supported Content-Encoding that starts so (at least one byte)."""
+    if encoding.strip().lower() != "deflate":
+        return zlib.decompressobj(_GZIP)
+    # "deflate" is zlib by RFC 9110; some servers send it without the zlib header.
+    return zlib.decompressobj(zlib.MAX_WBITS if start[0] & 0x0F == 8 else -zlib.MAX_WBITS)
 
 
 def supported(encoding: str) -> bool:

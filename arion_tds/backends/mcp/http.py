@@ -1,7 +1,7 @@
-"""HTTP to one MCP server: one connection pool, one TLS context, for its life.
+"""HTTP to one MCP server: one pool of connections, one TLS context, for its life.
 
-In: ready headers and bytes. Out: aiohttp responses, whole bodies within a limit, or `Broken`, which says in a caller's
-words what went wrong and whether the server may have acted on the request.
+In: ready headers and bytes. Out: responses to be read as they come, whole bodies within a limit, or `Broken`, which
+says in a caller's words what went wrong and whether the server may have acted on the request.
 Called by handshake, exchange, listing and watch.
 
 Nothing is followed, stored or taken from the environment: no redirects, cookies, proxies, netrc.
@@ -10,88 +10,85 @@ Nothing is followed, stored or taken from the environment: no redirects, cookies
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
-from collections.abc import Callable
 from typing import Final
 
-import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from arion_tds.backends import writing
+from arion_tds.backends.connections import Closed, Connections
+from arion_tds.backends.dialing import Dialer, Forbidden
 from arion_tds.backends.mcp.address import AddressPolicy
 from arion_tds.backends.mcp.line import Broken, failure, too_large
+from arion_tds.backends.mcp.response import Lost, Response
 from arion_tds.backends.mcp.settings import UpstreamSettings
+from arion_tds.backends.reading import Loss
 
-_SKIPPED_AUTO_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-_KEEPALIVE_IDLE: Final = 30
 _MAX_DRAINING: Final = 64
 _DRAIN_BYTES: Final = 64 << 10
 _DRAIN_SECONDS: Final = 1.0
-
-
-class _RefusedError(OSError):
-    """The address policy forbids the address about to be connected to."""
 
 
 class Channel:
     """All HTTP traffic with one server. Owned by its Upstream; made in the event loop on first use."""
 
     def __init__(self, url: str, settings: UpstreamSettings, policy: AddressPolicy, tls: ssl.SSLContext | None) -> None:
-        """`tls`: the context for https, None where none is needed or to verify against the system's CAs."""
+        """`tls`: the context for https; None where the URL is not."""
         self.url = URL(url, encoded=True)
         self.name = self.url.raw_authority
+        self._origin = str(self.url.origin())
+        self._host = self.url.raw_host or ""
+        self._target = self.url.raw_path_qs or "/"
         self._settings = settings
         self._policy = None if settings.trusted else policy
-        self._forbidden = self._policy.host_problem(self.url.raw_host or "") if self._policy is not None else None
+        self._forbidden = self._policy.host_problem(self._host) if self._policy is not None else None
         self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
-        self._draining: set[asyncio.Task[None]] = set()
+        self._connections: Connections | None = None
+        self._draining: dict[Response, asyncio.TimerHandle] = {}
 
-    def _opened(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=0,  # calls are counted, and refused, by the Upstream
-            ssl=self._tls if self._tls is not None else True,
-            keepalive_timeout=self._settings.keepalive,
-            socket_factory=self._socket,
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._settings.connect_timeout),
-            trust_env=False,
-            skip_auto_headers=_SKIPPED_AUTO_HEADERS,
-        )
-        return self._session
+    def _opened(self) -> Connections:
+        """Without a limit: calls are counted, and refused, by the Upstream."""
+        self._connections = Connections(self._dialer, most=None, idle_timeout=self._settings.keepalive)
+        return self._connections
 
-    def _socket(self, info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-        """The socket for one address: the last point at which it can be refused, whatever it was resolved from."""
-        family, kind, proto, _, address = info
-        if self._policy is not None:
-            why = self._policy.problem(self.url.raw_host or "", str(address[0]))
-            if why is not None:
-                raise _RefusedError(why)
-        made = socket.socket(family, kind, proto)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE)
-        return made
+    def _dialer(self, origin: str) -> Dialer:
+        problem = None if self._policy is None else self._problem
+        return Dialer(origin, tls=self._tls, timeout=self._settings.connect_timeout, problem=problem)
 
-    async def send(self, method: str, headers: CIMultiDict[str], body: bytes | None = None) -> aiohttp.ClientResponse:
+    def _problem(self, address: str) -> str | None:
+        return None if self._policy is None else self._policy.problem(self._host, address)
+
+    async def send(self, method: str, headers: CIMultiDict[str], body: bytes | None = None) -> Response:
         """The response as soon as its headers are there. The caller reads it to the end or closes it.
 
         Raises Broken. The time limit is the caller's.
         """
-        session = self._session or self._opened()
+        connections = self._connections or self._opened()
         if self._forbidden is not None:
             why = f"the gateway may not connect to it: {self._forbidden}"
             raise Broken(failure(why, self.name), executed=False)
+        host = () if "host" in headers else (("host", connections.authority(self._origin)),)
+        head = writing.head(method, self._target, (*host, *headers.items()), body)
+        if head is None:
+            why = "the request to it cannot be sent: its URL or a header holds what HTTP/1.1 does not allow"
+            raise Broken(failure(why, self.name), executed=False)
         try:
-            return await session.request(method, self.url, data=body, headers=headers, allow_redirects=False)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self.broken(error) from error
+            connection = connections.take(self._origin) or await connections.open(self._origin)
+        except OSError as error:
+            raise self._undialed(error) from error
+        response = Response(connection)
+        connection.send(head, body, response, bare=False)
+        try:
+            await response.started()
+        except Lost as lost:
+            raise self.broken(lost) from lost
+        except BaseException:
+            response.close()
+            raise
+        return response
 
-    async def read(self, response: aiohttp.ClientResponse, limit: int, setting: str, begun: bytes = b"") -> bytes:
+    async def read(self, response: Response, limit: int, setting: str, begun: bytes = b"") -> bytes:
         """The whole body, decoded. Raises Broken at the byte that exceeds `limit`; `setting` names the limit.
 
         `begun` is what was read of it already.
@@ -100,90 +97,65 @@ class Channel:
         if declared is not None and declared > limit:
             response.close()
             raise too_large(self.name, limit, setting)
-        content = response.content
         try:
-            body = await content.readany()
-            if content.at_eof() and not begun and len(body) <= limit:
+            body = await response.readany()
+            if response.at_eof and not begun and len(body) <= limit:
                 return body
             parts = [begun, body]
             size = len(begun) + len(body)
-            while size <= limit and (body := await content.readany()):
+            while size <= limit and (body := await response.readany()):
                 size += len(body)
                 parts.append(body)
-        except (aiohttp.ClientError, OSError) as error:
+        except Lost as lost:
             response.close()
-            raise self.broken(error) from error
+            raise self.broken(lost) from lost
         if size > limit:
             response.close()
             raise too_large(self.name, limit, setting)
         return b"".join(parts)
 
-    def finish(self, response: aiohttp.ClientResponse) -> None:
+    def finish(self, response: Response) -> None:
         """The answer is in hand: read what little is left of the body, so that the connection can be used again."""
-        if response.content.at_eof():
+        if response.at_eof:
             return
         if len(self._draining) >= _MAX_DRAINING:
             response.close()
             return
-        task = asyncio.get_running_loop().create_task(_drain(response))
-        self._draining.add(task)
-        task.add_done_callback(self._draining.discard)
+        loop = asyncio.get_running_loop()
+        self._draining[response] = loop.call_later(_DRAIN_SECONDS, response.close)
+        response.discard(_DRAIN_BYTES, lambda: self._drained(response))
 
-    def broken(self, error: Exception) -> Broken:
-        """What an exception of aiohttp means to a caller."""
-        refused = _find(error, lambda each: isinstance(each, _RefusedError))
-        if refused is not None:
-            return Broken(failure(f"the gateway may not connect to it: {refused}", self.name), executed=False)
-        if isinstance(error, aiohttp.ClientSSLError):
-            return Broken(failure(f"TLS failed: {error.__cause__ or error}", self.name), executed=False)
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            why = _why(error)
-            return Broken(failure(f"it cannot be reached: {why}", self.name, retryable=True), executed=False)
-        if isinstance(error, aiohttp.InvalidURL) or not isinstance(error, aiohttp.ClientError | OSError):
-            return Broken(failure(f"the request to it cannot be sent: {error}", self.name), executed=False)
-        if isinstance(error, aiohttp.ClientResponseError):
-            return Broken(failure(f"it does not speak HTTP: {error.message}", self.name), executed=True)
-        # aiohttp says this only when it finds the transport closed before it writes.
-        unsent = _find(error, lambda each: "closing transport" in str(each)) is not None
-        return Broken(
-            failure(f"it closed the connection before it answered: {_why(error)}", self.name, retryable=True),
-            executed=not unsent,
-            unsent=unsent,
-        )
+    def _drained(self, response: Response) -> None:
+        timer = self._draining.pop(response, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _undialed(self, error: OSError) -> Broken:
+        """Why there is no connection, in a caller's words. Nothing was sent."""
+        match error:
+            case Forbidden():
+                why, again = f"the gateway may not connect to it: {error}", False
+            case ssl.SSLError():
+                why, again = f"TLS failed: {error}", False
+            case TimeoutError():
+                why, again = "it cannot be reached: no connection within the connect timeout (connect_timeout)", True
+            case Closed():
+                why, again = "the gateway is ending its connections to it", True
+            case _:
+                why, again = f"it cannot be reached: {error.strerror or error}", True
+        return Broken(failure(why, self.name, retryable=again), executed=False)
+
+    def broken(self, lost: Lost) -> Broken:
+        """What it means to a caller that there is no whole answer."""
+        if lost.loss in {Loss.MALFORMED, Loss.LONG_HEAD}:
+            return Broken(failure(f"it does not speak HTTP: {lost}", self.name), executed=True)
+        why = f"it closed the connection before it answered: {lost}"
+        return Broken(failure(why, self.name, retryable=True), executed=True)
 
     async def close(self) -> None:
         """Close every connection. Calls still in flight end as broken."""
-        for task in list(self._draining):
-            task.cancel()
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-
-def _why(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "no connection within the connect timeout (connect_timeout)"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return str(error.os_error.strerror or error.os_error)
-    return str(error) or type(error).__name__
-
-
-def _find(error: BaseException | None, wanted: Callable[[BaseException], bool]) -> BaseException | None:
-    while error is not None:
-        if wanted(error):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
-
-
-async def _drain(response: aiohttp.ClientResponse) -> None:
-    try:
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            left = _DRAIN_BYTES
-            while left > 0 and (body := await response.content.readany()):
-                left -= len(body)
-    except (aiohttp.ClientError, OSError):
-        pass  # TimeoutError is an OSError: in every case the connection is not worth keeping
-    finally:
-        if not response.content.at_eof():
+        for response in list(self._draining):
             response.close()
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            await connections.close()

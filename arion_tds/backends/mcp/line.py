@@ -38,7 +38,7 @@ _RETRYABLE_STATUS: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 class Broken(Exception):  # noqa: N818 - it is a state of the exchange, translated where it enters
     """An exchange that came to nothing. `executed`: the server may have acted on the request.
 
-    `unsent`: the pooled connection was gone before the request was on it; over a new one it may well succeed.
+    `unsent`: the line was gone before the request was on it; over a new one it may well succeed.
     """
 
     def __init__(self, failure: CallFailure, *, executed: bool, unsent: bool = False) -> None:

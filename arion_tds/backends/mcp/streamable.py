@@ -13,7 +13,6 @@ import itertools
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-import aiohttp
 from multidict import CIMultiDict
 
 from arion_tds.backends import spans
@@ -31,6 +30,7 @@ from arion_tds.backends.mcp.line import (
     refused_status,
     too_large,
 )
+from arion_tds.backends.mcp.response import Lost, Response
 from arion_tds.backends.mcp.sse import SseParser
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class HttpLine:
                 cut = _CutError(again, again.last_id or cut.last_id, again.retry or cut.retry)
         raise cut
 
-    async def receive(self, response: aiohttp.ClientResponse, number: int, limit: Limit, hear: Hear | None) -> Answer:
+    async def receive(self, response: Response, number: int, limit: Limit, hear: Hear | None) -> Answer:
         """The rest of `ask`, for a response that is there already."""
         status = response.status
         try:
@@ -138,7 +138,7 @@ class HttpLine:
             raise malformed(self.name, f"a body ({kind}) that is not the JSON-RPC answer to the request")
         return Answer(status, found, response.headers)
 
-    async def _refusal(self, response: aiohttp.ClientResponse, number: int) -> wire.Message | None:
+    async def _refusal(self, response: Response, number: int) -> wire.Message | None:
         try:
             body = await self.channel.read(response, ERROR_BODY_LIMIT, "an error's body")
         except Broken:
@@ -184,14 +184,11 @@ class HttpLine:
                 return found
         return None
 
-    async def _stream(
-        self, response: aiohttp.ClientResponse, number: int, limit: Limit, hear: Hear | None
-    ) -> wire.Message | None:
+    async def _stream(self, response: Response, number: int, limit: Limit, hear: Hear | None) -> wire.Message | None:
         parser = SseParser(limit[0])
-        content = response.content
         started = False
         try:
-            while chunk := await content.readany():
+            while chunk := await response.readany():
                 if not started and (begun := chunk.lstrip(_BLANK)):
                     started = True
                     if begun[:1] in {b"{", b"["}:
@@ -205,8 +202,8 @@ class HttpLine:
                         return found
                 if parser.too_long:
                     raise too_large(self.name, *limit)
-        except (aiohttp.ClientError, OSError) as error:
-            raise _CutError(self.channel.broken(error), parser.last_id, _seconds(parser.retry)) from error
+        except Lost as lost:
+            raise _CutError(self.channel.broken(lost), parser.last_id, _seconds(parser.retry)) from lost
         for data in parser.end():
             found = await self._among(data, number, hear, strict=False)
             if found is not None:
@@ -259,7 +256,7 @@ class HttpLine:
         await self.channel.close()
 
 
-def _content_type(response: aiohttp.ClientResponse) -> str:
+def _content_type(response: Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

@@ -16,13 +16,13 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-import aiohttp
 import msgspec
 
 from arion_tds.backends.mcp import era, requests, wire
 from arion_tds.backends.mcp.connection import Upstream
 from arion_tds.backends.mcp.era import Era, Peer
 from arion_tds.backends.mcp.line import Broken
+from arion_tds.backends.mcp.response import Lost, Response
 from arion_tds.backends.mcp.sse import SseParser
 from arion_tds.backends.mcp.streamable import HttpLine
 
@@ -71,7 +71,7 @@ class Watch:
         self._tried = asyncio.Event()
         self._stale: tuple[Peer, era.Stale] | None = None
         self._remade = 0
-        self._response: aiohttp.ClientResponse | None = None
+        self._response: Response | None = None
         self.listening = False
 
     async def run(self) -> None:
@@ -152,7 +152,7 @@ class Watch:
         else:
             self._changed()
 
-    async def _not_opened(self, line: HttpLine, peer: Peer, response: aiohttp.ClientResponse, number: int) -> _End:
+    async def _not_opened(self, line: HttpLine, peer: Peer, response: Response, number: int) -> _End:
         status = response.status
         if status == 405 or status in {401, 403, 406, 501}:
             return _End.UNSUPPORTED
@@ -169,17 +169,17 @@ class Watch:
             return _End.LOST
         return _End.UNSUPPORTED if 400 <= status < 500 and status != 429 else _End.LOST
 
-    async def _read(self, peer: Peer, response: aiohttp.ClientResponse, number: int) -> _End:
+    async def _read(self, peer: Peer, response: Response, number: int) -> _End:
         parser = SseParser(_MAX_FRAME)
         try:
-            while chunk := await response.content.readany():
+            while chunk := await response.readany():
                 for data in parser.feed(chunk):
                     end = await self._frame(peer, data, number)
                     if end is not None:
                         return end
                 if parser.too_long:
                     return _End.LOST
-        except (aiohttp.ClientError, OSError):
+        except Lost:
             return _End.LOST
         return _End.LOST
 
@@ -209,7 +209,7 @@ class Watch:
             self._changed()
 
 
-async def _open(line: HttpLine, peer: Peer, number: int) -> aiohttp.ClientResponse:
+async def _open(line: HttpLine, peer: Peer, number: int) -> Response:
     if peer.era is Era.MODERN:
         body = wire.request(number, _LISTEN, requests.plain_params(peer, _WANTED))
         return await line.channel.send("POST", requests.for_peer(line.base, peer, _LISTEN), body)

@@ -310,7 +310,8 @@ async def test_14_python_sdk_1283_sessions_that_nobody_ends_cost_nothing() -> No
             after, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert after - before < 300 * 100, "more than 100 bytes are kept of each session"
+        # Of so many ids as a client may have, it is remembered for a while that their signature was good.
+        assert after - before < 300 * 300, "more is kept of each session than its id"
         assert len(up.sessions) == 1  # all clients share the gateway's own session
 
 

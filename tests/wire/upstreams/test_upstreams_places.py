@@ -16,7 +16,7 @@ FORBIDDEN = {
     "metadata-address": ("http://169.254.169.254/latest/meta-data", "built-in rule '169.254.0.0/16'"),
     "metadata-in-ipv6": ("http://[::ffff:169.254.169.254]/", "built-in rule '169.254.0.0/16'"),
     "metadata-behind-nat64": ("http://[64:ff9b::a9fe:a9fe]/", "built-in rule '169.254.0.0/16'"),
-    "metadata-by-another-spelling": ("http://2852039166/", "not a canonical IPv4 address"),
+    "metadata-by-another-spelling": ("http://2852039166/", "built-in rule '169.254.0.0/16'"),
     "metadata-name": ("http://metadata.google.internal/", "metadata service (built-in rule"),
     "link-local-ipv6": ("http://[fe80::1]/", "built-in rule 'fe80::/10'"),
     "alibaba": ("http://100.100.100.200/", "built-in rule '100.100.100.200/32'"),
