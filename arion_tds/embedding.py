@@ -17,7 +17,7 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from arion_tds.backends.clusters import Clusters
 from arion_tds.metrics import Metrics
@@ -27,9 +27,11 @@ from arion_tds.model.http import HttpRequest
 from arion_tds.model.policy import HttpPolicy
 from arion_tds.model.result import CallFailure
 from arion_tds.search import remote
-from arion_tds.search.vectors import Vector, Vectors, unit
 from arion_tds.server import trace
 from arion_tds.view import Entry, Published, View
+
+if TYPE_CHECKING:
+    from arion_tds.search.vectors import Vector
 
 _log = logging.getLogger("arion_tds.embedding")
 
@@ -89,7 +91,10 @@ class Embedder:
         self._scope = published.scope
         self._counter = metrics.embeddings
         self._gauge = metrics.vectors.labels(published.scope)
-        self.vectors = Vectors(settings.dimensions)
+        from arion_tds.search import vectors  # here, not above: with it comes numpy
+
+        self.vectors = vectors.Vectors(settings.dimensions)
+        self._unit = vectors.unit
         self._waiting: dict[str, str] = {}  # qualified name: text; never more than the catalog holds
         self._changed = asyncio.Event()
         self._queries: OrderedDict[str, Vector] = OrderedDict()
@@ -238,7 +243,7 @@ class Embedder:
         """Use the vector that came with the tool, keep the one of the same text, or have one fetched."""
         tool, key = after.tool, after.tool.qualified
         if tool.embedding is not None:
-            vector = unit(tool.embedding, self._settings.dimensions)
+            vector = self._unit(tool.embedding, self._settings.dimensions)
             if not isinstance(vector, str):
                 self._waiting.pop(key, None)
                 self.vectors.add(key, vector)

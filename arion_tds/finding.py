@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from arion_tds import pace
 from arion_tds.catalog import Catalog
 from arion_tds.model.rbac import Rbac
-from arion_tds.search.query import FUSED, search
+from arion_tds.search.hits import ENGINE, listed
 from arion_tds.server.settings import Allows, Found, SearchAsk
 from arion_tds.view import View
 
@@ -38,8 +39,11 @@ class Finder:
         """The best `limit` entries after the first `offset`, of those that `allows` lets the caller see."""
         held = view.qualified
         near = None
-        if self._meaning is not None and ask.query.strip():
-            near = await self._meaning.near(ask.query)
+        worded = bool(ask.query.strip())
+        if worded:
+            await pace.load(ENGINE)
+            if self._meaning is not None:
+                near = await self._meaning.near(ask.query)
         # From here on nothing is waited for: what the index says holds until the answer is made.
 
         def visible(name: str) -> bool:
@@ -51,31 +55,28 @@ class Finder:
 
         # While a publication is being prepared the index holds what no View does, and the other way round.
         settled = self._catalog.settled and self._catalog.published.view is view
-        dense = None
-        if near is not None and not isinstance(near, str):
-            among = None if ask.namespaces is None else self._catalog.index.within_keys(ask.namespaces)
-            dense = near(FUSED, visible if view.restricted or not settled else None, among)
+        index = self._catalog.index
         judges: dict[str, Any] = {
             "permits": permits if settled and view.restricted else None,
             "visible": None if settled else visible,
         }
-        hits = search(
-            self._catalog.index,
-            ask.query,
-            namespaces=ask.namespaces,
-            limit=ask.limit,
-            offset=ask.offset,
-            dense=dense,
-            **judges,
-        )
-        corrected = dict(hits.corrected)
-        if corrected and (view.restricted or not settled):
-            # A word of a tool that the caller may not see must not be told as what was meant.
-            corrected = {
-                typed: read
-                for typed, read in corrected.items()
-                if search(self._catalog.index, read, limit=1, **judges).total
-            }
+        page: dict[str, Any] = {"limit": ask.limit, "offset": ask.offset, "namespaces": ask.namespaces, **judges}
+        corrected: dict[str, str] = {}
+        if not worded:
+            hits = listed(index, **page)
+        else:
+            from arion_tds.search.query import FUSED, search
+
+            dense = None
+            if near is not None and not isinstance(near, str):
+                among = None if ask.namespaces is None else index.listed(ask.namespaces)
+                dense = near(FUSED, visible if view.restricted or not settled else None, among)
+            hits = search(index, ask.query, dense=dense, **page)
+            corrected = dict(hits.corrected)
+            if view.restricted or not settled:
+                # A word of a tool that the caller may not see must not be told as what was meant.
+                seen = {read: search(index, read, limit=1, **judges).total for read in corrected.values()}
+                corrected = {typed: read for typed, read in corrected.items() if seen[read]}
         entries = [(held[name], score) for name, score in hits.items]
         return Found(
             hits=entries,

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from arion_tds import static
+from arion_tds import pace, static
 from arion_tds.catalog import Catalog
 from arion_tds.config.judging import Config
 from arion_tds.errors import ConfigError
@@ -27,6 +27,7 @@ from arion_tds.model.delivery import Kind, ResourceId
 from arion_tds.model.gateway import Gateway
 from arion_tds.model.server import McpServer
 from arion_tds.rotation import Watched
+from arion_tds.search.hits import ENGINE
 from arion_tds.static import Static
 
 _log = logging.getLogger("arion_tds.app")
@@ -91,6 +92,8 @@ class Tenants:
     async def prepare(self, config: Config) -> Prepared:
         """Make and bind what the config wants and is not there. ConfigError or BindError: nothing has changed."""
         prepared = Prepared({}, old=dict(self.listeners))
+        if any(one.search is not None or one.code_mode is not None for one in config.gateways):
+            await pace.load(ENGINE)  # Else the first search would wait for it.
         try:
             problems: list[str] = []
             for settings, gateway in zip(config.file.listeners, gateways(config), strict=True):

@@ -90,6 +90,7 @@ async def lists(client: rig.Client, process: rig.Process) -> dict[str, Any]:
 async def changes(client: rig.Client, process: rig.Process, plane: MockControlPlane, count: int) -> dict[str, Any]:
     """Change one tool again and again; how long until the client's own call shows the new description."""
     seen: list[float] = []
+    await client.post("/mcp/search", b'{"query":"echo","limit":1}')  # loads what ranks: part of no change
     cpu = process.cpu
     polls = 0
     for number in range(CHANGES):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from arion_tds.model.gateway import Embeddings
 from arion_tds.model.tool import Tool
-from arion_tds.search import remote, tokenize
+from arion_tds.search import remote, scoring, tokenize
 from arion_tds.search.index import SearchIndex
 from arion_tds.search.query import FUSED, search
 from arion_tds.search.tokenize import Document
@@ -104,7 +104,9 @@ def words_only(
             index.add(key, tool.namespace, Document(terms, sum(terms.values()), ()))
 
         def rank(text: str) -> list[str]:
-            scores = index.scores([(word, float(count)) for word, count in Counter(of_query(text)).items()])
+            scores = scoring.scores(
+                index.words, [(word, float(count)) for word, count in Counter(of_query(text)).items()]
+            )
             order = sorted(range(len(index.keys)), key=lambda slot: (-scores[slot], index.keys[slot]))[:10]
             return [index.keys[slot] for slot in order if scores[slot]]
 

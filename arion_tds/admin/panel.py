@@ -25,9 +25,9 @@ from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.catalog import Catalog
 from arion_tds.history import History
 from arion_tds.metrics import Metrics
-from arion_tds.pace import Pace
+from arion_tds.pace import Pace, load
 from arion_tds.problems import Problems
-from arion_tds.search.query import search
+from arion_tds.search.hits import ENGINE
 from arion_tds.view import Entry, View
 from arion_tds.xds.stream import AdsClient
 
@@ -259,14 +259,18 @@ class Panel:
         catalog = self._catalog(scope)
         if catalog is None:
             return None
-        view = catalog.published.view
         if query:
+            await load(ENGINE)
+            from arion_tds.search.query import search
+
+            view = catalog.published.view
             within = None if namespace is None else (namespace,)
             hits = search(
                 catalog.index, query, namespaces=within, limit=limit, offset=0, visible=view.qualified.__contains__
             )
             found = [view.qualified[name] for name, _ in hits.items]
             return {"scope": catalog.scope, "total": hits.total, "tools": await _shown(catalog, found)}
+        view = catalog.published.view
         # Beside the loop: where not all that is held is listed, there is no order to read it from.
         total, page = await asyncio.to_thread(_page, view, namespace, after, limit)
         shown = await _shown(catalog, [view.tools[name] for name in page[:limit]])

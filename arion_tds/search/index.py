@@ -1,25 +1,21 @@
 """The tools of one scope, to be found by word, name or namespace. Changes one tool at a time and is searchable at once.
 
-In: documents by key (`add`, `remove`). Out: scores by slot, names in order, slots of a namespace.
-Called by ingest (the only writer) and search.query (the reader), in one event loop and never across an await.
+In: documents by key (`add`, `remove`). Out: keys in order, slots by name and by group.
+Called by ingest (the only writer), search.scoring and search.hits (the readers), in one event loop and never across an
+await.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
-from typing import Final
-
-import numpy as np
-import numpy.typing as npt
+from array import array
+from collections.abc import Callable, Container, Hashable, Iterator
 
 from arion_tds.search.order import Order
-from arion_tds.search.postings import Postings, Scores, Slots
+from arion_tds.search.postings import Postings
 from arion_tds.search.tokenize import Document, spoken
 
 Group = tuple[str, Hashable]
 """What filters judge: namespace and policy."""
-
-_FIRST_SLOTS: Final = 256
 
 
 class SearchIndex:
@@ -34,7 +30,8 @@ class SearchIndex:
         self._slots: dict[str, int] = {}
         self._names: list[str] = []  # by slot: its folded names, NUL after each
         self._spellings = Order()  # by each of the names, with those that follow it
-        self._group_of = np.zeros(_FIRST_SLOTS, np.int32)  # by slot: the number of its group
+        self.group_of = array("i")
+        """By slot: the number of its group; where no tool is, of the group that was."""
         self._group_numbers: dict[Group, int] = {}
         self._groups: list[Group] = []  # these two by number
         self._group_sizes: list[int] = []
@@ -47,7 +44,7 @@ class SearchIndex:
         return key in self._slots
 
     def slot(self, key: str) -> int | None:
-        """Where the tool stands in `scores` and `keys`."""
+        """Where the tool stands in `keys`."""
         return self._slots.get(key)
 
     def add(self, key: str, namespace: str, document: Document, policy: Hashable = None) -> None:
@@ -60,11 +57,10 @@ class SearchIndex:
         if slot == len(self.keys):
             self.keys.append("")
             self._names.append("")
-            if slot == len(self._group_of):
-                self._group_of = np.concatenate([self._group_of, np.zeros(slot // 2, np.int32)])
+            self.group_of.append(0)
         self._slots[key] = slot
         self.keys[slot] = key
-        self._group_of[slot] = self._enter((namespace, policy))
+        self.group_of[slot] = self._enter((namespace, policy))
         self.order.add(key, slot)
         names = self._names[slot] = "".join([f"{name}\0" for name in dict.fromkeys(document.names)])
         for spelling in _spellings(names):
@@ -76,30 +72,19 @@ class SearchIndex:
         if slot is None:
             return
         self.words.remove(slot)
-        self._leave(int(self._group_of[slot]))
+        self._leave(self.group_of[slot])
         self.order.remove(key, slot)
         for spelling in _spellings(self._names[slot]):
             self._spellings.remove(spelling, slot)
         self.keys[slot] = self._names[slot] = ""
 
-    def named(self, folded: str) -> tuple[Slots, Slots]:
-        """Slots of tools of that (folded) name, and of those with a longer name that begins with it; none twice."""
-        whole = self._spelled(folded + "\0")
-        begun = self._spelled(folded)
-        return whole, begun[~np.isin(begun, whole)] if len(whole) else begun
+    def spelled(self, prefix: str) -> list[int]:
+        """Slots of tools with a (folded) name that begins so; a name ends in NUL. One may be there twice."""
+        return self._spellings.prefixed(prefix)
 
-    def _spelled(self, prefix: str) -> Slots:
-        return np.unique(np.array(self._spellings.prefixed(prefix), np.intp))
-
-    def scores(self, terms: Sequence[tuple[str, float]]) -> Scores:
-        """BM25 by slot of (term, factor) pairs."""
-        return self.words.scores(terms)
-
-    def within(
-        self, namespaces: Container[str] | None, permits: Callable[[Hashable], bool] | None
-    ) -> npt.NDArray[np.bool_]:
-        """By slot: whether a tool is there whose namespace is one of these and whose policy is permitted."""
-        chosen = np.zeros(len(self._groups) + 1, np.bool_)
+    def chosen(self, namespaces: Container[str] | None, permits: Callable[[Hashable], bool] | None) -> bytearray:
+        """By number of a group: 1 where its namespace is one of these and its policy is permitted."""
+        chosen = bytearray(len(self._groups))
         judged: dict[Hashable, bool] = {}
         for (namespace, policy), number in self._group_numbers.items():
             if namespaces is not None and namespace not in namespaces:
@@ -109,10 +94,22 @@ class SearchIndex:
                     judged[policy] = permits(policy)
                 if not judged[policy]:
                     continue
-            chosen[number] = True
-        living = self.words.living()
-        living &= chosen[self._group_of[: self.words.size]]
-        return living
+            chosen[number] = 1
+        return chosen
+
+    def listed(
+        self,
+        namespaces: Container[str] | None = None,
+        permits: Callable[[Hashable], bool] | None = None,
+        visible: Callable[[str], bool] | None = None,
+    ) -> list[str]:
+        """The keys of these namespaces and policies in order, of those alone that may be seen."""
+        slots, keys, groups = self.order.prefixed(""), self.keys, self.group_of
+        if namespaces is not None or permits is not None:
+            chosen = self.chosen(namespaces, permits)
+            slots = [slot for slot in slots if chosen[groups[slot]]]
+        found = [keys[slot] for slot in slots]
+        return found if visible is None else [key for key in found if visible(key)]
 
     def census(self, permits: Callable[[Hashable], bool] | None) -> dict[str, int]:
         """How many tools of permitted policies each namespace has, in name order."""
@@ -121,10 +118,6 @@ class SearchIndex:
             if permits is None or permits(policy):
                 found[namespace] = found.get(namespace, 0) + self._group_sizes[number]
         return dict(sorted(found.items()))
-
-    def within_keys(self, namespaces: Container[str]) -> list[str]:
-        """The keys of these namespaces' tools."""
-        return [self.keys[slot] for slot in np.flatnonzero(self.within(namespaces, None)).tolist()]
 
     def _enter(self, group: Group) -> int:
         number = self._group_numbers.get(group)

@@ -1,15 +1,14 @@
-"""Which tools hold which words: an inverted index that changes one document at a time, and BM25 over it.
+"""Which tools hold which words: an inverted index that changes one document at a time.
 
-In: documents. Out: slots (small numbers that stand for documents) and scores by slot. Called by search.index.
+In: documents. Out: slots (small numbers that stand for documents) and postings by term. Called by search.index; read by
+search.scoring. Nothing here needs numpy: a gateway that is never asked for a word need not hold it.
 
 How a change stays cheap. A term's postings are one growing array of 32-bit numbers, slot and weight packed (one alone,
 which is what half of all terms have, is a plain number), so an addition appends about 60 numbers. A removal only
 counts: the slot's length becomes infinite, which makes its scores zero, and each of its terms has one stale posting
-more. A term with more than a quarter of stale postings is cut down on its own: there is no moment at which the whole
-index is compacted. A slot is used again once no term names it any more.
-
-How scores stay exact. Document frequencies, count and average length are always those of the living documents, and all
-sums over documents are sums of integers: the scores are, to the bit, those of an index that was built anew.
+more. A term with more than a quarter of stale postings is cut down on its own, and of terms with many postings one for
+each removal: there is no moment at which the whole index is compacted. A slot is used again once no term names it any
+more.
 """
 
 from __future__ import annotations
@@ -19,26 +18,14 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-K1: Final = 1.2
-B: Final = 0.75
-"""BM25's usual constants; the evaluation hardly moves between k1 0.9 and 2.0, b 0.5 and 0.9."""
-
 SHORTEST_FIXABLE: Final = 4
 """Letters from which a word is offered as the right spelling of an unknown one."""
 
-_QUARTERS: Final = 4
-_WEIGHT_BITS: Final = 8
-_WEIGHT_MASK: Final = 0xFF
-_FIRST_SLOTS: Final = 256
-_FEW: Final = 24
-"""Postings up to which a Python loop beats numpy."""
+WEIGHT_BITS: Final = 8
+"""Of a packed posting; the slot stands above them."""
 
-Floats = npt.NDArray[np.float32]
-Scores = npt.NDArray[np.float64]
-Slots = npt.NDArray[np.intp]
+MANY: Final = 1024
+"""Postings from which cutting a term down is worth spreading: 60 µs."""
 
 
 class Postings:
@@ -48,9 +35,13 @@ class Postings:
         """`spoken` gives a word that people would write for a term."""
         self._spoken = spoken
         self.size = 0
-        """Slots that exist, free ones included: the length of `scores`."""
-        self._living = 0
-        self._total = 0  # quarters of weight over all living documents
+        """Slots that exist, free ones included."""
+        self.living = 0
+        """Documents."""
+        self.total = 0
+        """Quarters of weight over all of them."""
+        self.lengths = array("f")
+        """Quarters of weight by slot; infinite where no document is."""
         self._numbers: dict[str, int] = {}  # a number for each term
         self._texts: list[str] = []  # the rest is by number
         self._postings: list[array[int] | int] = []
@@ -59,13 +50,12 @@ class Postings:
         self._held: list[bytes] = []  # by slot: the numbers of its terms, see _pack
         self._pending: list[int] = []  # by slot: stale postings that still name it
         self._free_slots: list[int] = []
-        self._lengths: Floats = np.full(_FIRST_SLOTS, np.inf, np.float32)
         self._letters: dict[str, dict[str, str]] = {}  # first letter: term: word
 
     def add(self, terms: Mapping[str, int], length: int) -> int:
         """The slot of a new document. Weights 1 to 255, `length` their sum."""
         slot = self._take_slot()
-        base = slot << _WEIGHT_BITS
+        base = slot << WEIGHT_BITS
         numbers, postings = self._numbers, self._postings
         held: list[int] = []
         for term, weight in terms.items():
@@ -80,69 +70,48 @@ class Postings:
                     known.append(base | weight)
             held.append(number)
         self._held[slot] = _pack(held)
-        self._lengths[slot] = length
-        self._total += length
-        self._living += 1
+        self.lengths[slot] = length
+        self.total += length
+        self.living += 1
         return slot
 
     def remove(self, slot: int) -> None:
         """The document of the slot is gone; each slot once."""
-        self._living -= 1
-        self._total -= int(self._lengths[slot])
-        self._lengths[slot] = np.inf
+        self.living -= 1
+        self.total -= int(self.lengths[slot])
+        self.lengths[slot] = math.inf
         held = _unpack(self._held[slot])
         self._held[slot] = b""
         self._pending[slot] = len(held)
         if not held:
             self._free_slots.append(slot)
         stale, postings = self._stale, self._postings
+        spread = False  # terms that all tools hold come to be cut down at the same time
         for number in held:
             stale[number] += 1
             known = postings[number]
-            if isinstance(known, int) or stale[number] * 4 > len(known):
+            if isinstance(known, int):
+                self._cut(number)
+            elif stale[number] * 4 > len(known) and not (spread and len(known) >= MANY):
+                spread = spread or len(known) >= MANY
                 self._cut(number)
 
-    def living(self) -> npt.NDArray[np.bool_]:
-        """By slot: whether a document is there."""
-        return np.isfinite(self._lengths[: self.size])
+    def held(self, term: str) -> tuple[array[int], int]:
+        """The packed postings of the term, stale ones included, and how many documents hold it."""
+        number = self._numbers.get(term)
+        if number is None:
+            return array("I"), 0
+        known = self._postings[number]
+        packed = array("I", (known,)) if isinstance(known, int) else known
+        return packed, len(packed) - self._stale[number]
 
     def frequency(self, term: str) -> int:
         """How many documents hold the term."""
-        number = self._numbers.get(term)
-        return 0 if number is None else self._count(number) - self._stale[number]
+        return self.held(term)[1]
 
     def like(self, letter: str) -> Mapping[str, str]:
         """Terms that begin with the letter, each with a word that has it; only what a correction may lead to."""
         return self._letters.get(letter, {})
-
-    def scores(self, terms: Sequence[tuple[str, float]]) -> Scores:
-        """BM25 by slot (Lucene's idf, no constant factor) of (term, factor) pairs; zero where none of them occurs."""
-        where: list[Slots] = []
-        parts: list[Floats] = []
-        flat = np.float32(_QUARTERS * K1 * (1 - B))
-        slope = np.float32(_QUARTERS * K1 * B * self._living / max(self._total, 1))
-        for term, factor in terms:
-            number = self._numbers.get(term)
-            if number is None:
-                continue
-            known = self._postings[number]
-            packed = np.array([known], np.uint32) if isinstance(known, int) else np.frombuffer(known, np.uint32)
-            frequency = len(packed) - self._stale[number]
-            idf = math.log(1 + (self._living - frequency + 0.5) / (frequency + 0.5))
-            slots = (packed >> _WEIGHT_BITS).astype(np.intp)
-            weights = (packed & _WEIGHT_MASK).astype(np.float32)
-            del packed  # an array that is looked at cannot grow
-            norms = self._lengths[slots]
-            norms *= slope
-            norms += flat
-            norms += weights
-            weights /= norms
-            weights *= np.float32(idf * factor)
-            where.append(slots)
-            parts.append(weights)
-        if not where:
-            return np.zeros(self.size)
-        return np.bincount(np.concatenate(where), np.concatenate(parts), self.size).astype(np.float64, copy=False)
 
     def _take_slot(self) -> int:
         if self._free_slots:
@@ -151,14 +120,8 @@ class Postings:
         self.size += 1
         self._held.append(b"")
         self._pending.append(0)
-        if slot == len(self._lengths):
-            self._lengths = np.concatenate([self._lengths, np.full(slot // 2, np.inf, np.float32)])
+        self.lengths.append(math.inf)
         return slot
-
-    def _count(self, number: int) -> int:
-        """Postings of the term, stale ones included."""
-        known = self._postings[number]
-        return 1 if isinstance(known, int) else len(known)
 
     def _new_term(self, term: str, packed: int) -> int:
         """The number of a term with its first posting."""
@@ -183,22 +146,16 @@ class Postings:
         """Drop the stale postings of a term, and the term itself when no other is left."""
         postings = self._postings[number]
         if isinstance(postings, int):
-            self._release((postings >> _WEIGHT_BITS,))
+            self._release((postings >> WEIGHT_BITS,))
             self._forget(number)
         elif self._stale[number] == len(postings):
-            self._release([packed >> _WEIGHT_BITS for packed in postings])
+            self._release([packed >> WEIGHT_BITS for packed in postings])
             self._forget(number)
-        elif len(postings) <= _FEW:
-            held = self._held
-            self._release([packed >> _WEIGHT_BITS for packed in postings if not held[packed >> _WEIGHT_BITS]])
-            living = [packed for packed in postings if held[packed >> _WEIGHT_BITS]]
-            self._postings[number] = living[0] if len(living) == 1 else array("I", living)
         else:
-            view = np.frombuffer(postings, np.uint32)
-            slots = view >> _WEIGHT_BITS
-            there = np.isfinite(self._lengths[slots])
-            self._release(slots[~there].tolist())
-            self._postings[number] = array("I", view[there].tobytes())
+            held = self._held
+            self._release([packed >> WEIGHT_BITS for packed in postings if not held[packed >> WEIGHT_BITS]])
+            living = [packed for packed in postings if held[packed >> WEIGHT_BITS]]
+            self._postings[number] = living[0] if len(living) == 1 else array("I", living)
         self._stale[number] = 0
 
     def _release(self, dead: Iterable[int]) -> None:

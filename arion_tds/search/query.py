@@ -9,18 +9,17 @@ tool holds are corrected. A query without a word lists every tool in name order.
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import heapq
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
-from arion_tds.search import spelling, tokenize
+from arion_tds.search import hits, scoring, spelling, tokenize
 from arion_tds.search.fuse import RANK_CONSTANT, reciprocal_rank
+from arion_tds.search.hits import Hits, Ranking
 from arion_tds.search.index import SearchIndex
-from arion_tds.search.postings import Scores, Slots
+from arion_tds.search.scoring import Scores, Slots
 
 MAX_TERMS: Final = 64
 """Different words of a query that count; what follows is not looked at."""
@@ -34,28 +33,6 @@ FUSED: Final = 100
 _NONE: Final[Slots] = np.empty(0, np.intp)
 
 
-class Ranking(enum.StrEnum):
-    """What the order came from."""
-
-    NAME = "name"
-    BM25 = "bm25"
-    FUSED = "bm25+embeddings"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Hits:
-    """A page: (key, score), best first. `total` counts every tool that matched and may be seen.
-
-    Scores compare within one answer and `ranking` only; tools found by name stand first whatever their score.
-    `corrected` are the words that were searched in another spelling: (as typed, as searched).
-    """
-
-    items: list[tuple[str, float]]
-    total: int
-    ranking: Ranking
-    corrected: tuple[tuple[str, str], ...] = ()
-
-
 class _Asked:
     """The index as one caller may see it, for the length of one search."""
 
@@ -67,7 +44,7 @@ class _Asked:
         visible: Callable[[str], bool] | None,
     ) -> None:
         self.index = index
-        self.within = None if namespaces is None and permits is None else index.within(namespaces, permits)
+        self.within = None if namespaces is None and permits is None else scoring.within(index, namespaces, permits)
         self.visible = visible
 
     def only(self, slots: Slots) -> Slots:
@@ -84,7 +61,7 @@ class _Asked:
         folded = tokenize.fold(query)
         if not folded or len(folded) > tokenize.MAX_NAME_BYTES:
             return _NONE, _NONE
-        whole, begun = self.index.named(folded)
+        whole, begun = scoring.named(self.index, folded)
         return self.only(whole), self.only(begun)
 
     def at(self, keys: Iterable[str]) -> Slots:
@@ -127,14 +104,15 @@ def search(  # noqa: PLR0913 - each is a question of its own, and all but two ha
     see: where a policy can say it, `permits` is far cheaper. `dense`: what is nearest by meaning, best first, from
     `Vectors.nearest` with a limit of `FUSED`; None where there is no such ranking.
     """
-    offset = max(offset, 0)
-    end = offset + max(limit, 0)
-    asked = _Asked(index, (namespaces,) if isinstance(namespaces, str) else namespaces, permits, visible)
+    spaces = (namespaces,) if isinstance(namespaces, str) else namespaces
     words = tokenize.words(query)
     if not words:
-        return _listed(asked, offset, end)
+        return hits.listed(index, limit=limit, offset=offset, namespaces=spaces, permits=permits, visible=visible)
+    offset = max(offset, 0)
+    end = offset + max(limit, 0)
+    asked = _Asked(index, spaces, permits, visible)
     terms, corrected = _terms(index, words)
-    scores = index.scores(terms)
+    scores = scoring.scores(index.words, terms)
     whole, begun = asked.named(query)
     named = np.concatenate([whole, begun])
     rest = asked.only(_without(np.flatnonzero(scores), named))
@@ -188,13 +166,3 @@ def _terms(
         if len(factors) >= MAX_TERMS:
             break
     return list(factors.items()), tuple(corrected.items())
-
-
-def _listed(asked: _Asked, offset: int, end: int) -> Hits:
-    index = asked.index
-    if asked.within is None and asked.visible is None:
-        chosen, total = index.order.page(offset, end), len(index)
-    else:
-        admitted = asked.only(np.array(index.order.prefixed(""), np.intp))
-        chosen, total = admitted[offset:end].tolist(), len(admitted)
-    return Hits([(index.keys[slot], 0.0) for slot in chosen], total, Ranking.NAME)

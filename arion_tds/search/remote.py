@@ -6,13 +6,15 @@ Called by embedding, which sends and waits.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from arion_tds.model.gateway import Embeddings
 from arion_tds.model.tool import Tool
-from arion_tds.search.vectors import Vector, unit
+
+if TYPE_CHECKING:
+    from arion_tds.search.vectors import Vector
 
 MAX_TEXT: Final = 2000
 """Characters of a tool or query that are embedded; small models read about 500 tokens."""
@@ -79,6 +81,8 @@ def read(answer: bytes, count: int, dimensions: int) -> list[Vector] | str:
         return f"the answer is not what an embedding endpoint says: {error}"
     if len(items) != count:
         return f"{len(items)} embeddings for {count} texts"
+    from arion_tds.search.vectors import unit  # here, not above: with it comes numpy
+
     vectors: dict[int, Vector] = {}
     for position, item in enumerate(items):
         vector = unit(item.embedding, dimensions)

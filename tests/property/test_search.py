@@ -7,6 +7,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arion_tds.search import scoring
 from arion_tds.search.index import SearchIndex
 from arion_tds.search.query import Hits, search
 from arion_tds.search.tokenize import Document
@@ -69,7 +70,7 @@ def test_an_index_answers_as_if_it_had_just_been_built(
 @given(changes, st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
 def test_scores_are_bm25_of_the_living_documents(history: History, terms: list[str]) -> None:
     index, living = changed(history)
-    scores = index.scores([(term, 1.0) for term in terms])
+    scores = scoring.scores(index.words, [(term, 1.0) for term in terms])
     mean = sum(document.length for document in living.values()) / max(len(living), 1)
     for key, document in living.items():
         expected = 0.0
