@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
-from arion_tds import app, log
+from arion_tds import app, heap, log
 from arion_tds.config import judging
 from arion_tds.errors import BindError, ConfigError
 from arion_tds.workers import role
@@ -50,6 +50,7 @@ def _run(path: str, line: Line | None, place: Role | None) -> None:
     loaded = judging.load(path)
     log.setup(loaded.file.log.level, loaded.file.log.format, None if place is None else place.number)
     _more_files()
+    heap.share()
     # A catalog is hundreds of thousands of objects that live long: looking for cycles among them is what stalls a loop.
     gc.set_threshold(100_000, 50, 100)
     factory = uvloop.new_event_loop if sys.platform != "win32" else None
@@ -114,12 +115,19 @@ async def _work(loaded: judging.Config, path: str, line: Line, place: Role) -> N
             opening.result()
             line.state(serving=True, patience=gateway.patience, timeout=timeout)
             gc.freeze()
-            await ending
+            async with _task(_complete(gateway, line)):
+                await ending
         finally:
             opening.cancel()
             ending.cancel()
         line.state(serving=False, patience=gateway.patience, timeout=timeout)
         await gateway.drain(hurry)
+
+
+async def _complete(gateway: app.Gateway, line: Line) -> None:
+    """Tell when it has content. It may serve before that, where the control plane takes long."""
+    await gateway.fetched()
+    line.complete()
 
 
 @contextlib.asynccontextmanager

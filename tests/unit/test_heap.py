@@ -1,8 +1,13 @@
-"""What is free goes back once, after the last of several large deliveries."""
+"""What is free goes back once, after the last of several large deliveries; threads take memory from one heap."""
 
 from __future__ import annotations
 
 import asyncio
+import platform
+import subprocess
+import sys
+
+import pytest
 
 from arion_tds.heap import LARGE, Heap
 
@@ -38,3 +43,20 @@ async def test_small_deliveries_count_from_the_last_trim() -> None:
     async with asyncio.timeout(10):
         await passed.wait()
     assert not trimmed.is_set()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has a heap for each thread")
+@pytest.mark.parametrize(("before", "heaps"), [("", True), ("heap.share()", False)])
+def test_a_thread_has_no_heap_of_its_own(before: str, heaps: bool) -> None:
+    code = f"""if True:
+        import ctypes, sys, threading
+        from arion_tds import heap
+        {before}
+        memory = ctypes.CDLL(None)
+        thread = threading.Thread(target=lambda: memory.malloc(100_000))
+        thread.start()
+        thread.join()
+        memory.malloc_stats()
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ("Arena 1:" in done.stderr) is heaps
