@@ -212,13 +212,18 @@ class Gateway(Standing):
         While others serve there is no such time: one that stands in for another must not say that a tool is unknown.
         """
         plane = self._config.file.control_plane
-        if self.ads is not None and plane is not None and not self._fetched:
+        if plane is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if self._patient else plane.initial_fetch_timeout):
-                    await self.ads.wait_ready()
+                    await self.fetched()
         await self._serve()
         if self._patient:
             await self._start_admin()
+
+    async def fetched(self) -> None:
+        """Until the first content is there."""
+        if self.ads is not None and not self._fetched:
+            await self.ads.wait_ready()
 
     async def _serve(self) -> None:
         if self._prepared is not None:

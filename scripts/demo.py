@@ -101,12 +101,15 @@ def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def wait_ready(children: list[subprocess.Popen[bytes]]) -> bool:
-    """Whether the gateway became ready before a process ended or the time ran out."""
+    """Whether gateway and service became ready before a process ended or the time ran out."""
+    host, _, port = SERVICE.rpartition(":")
     for _ in range(READY_SECONDS * 10):
         if any(child.poll() is not None for child in children):
             return False
         try:
+            # The gateway does not wait for the services behind its tools, and what is printed calls one.
             with urllib.request.urlopen("http://127.0.0.1:9901/readyz", timeout=1):
+                socket.create_connection((host, int(port)), timeout=1).close()
                 return True
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)

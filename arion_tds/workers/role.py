@@ -25,7 +25,7 @@ PING: Final = "ping"
 """Say that you live: see `Line.lives`."""
 
 ALL: Final = "all"
-"""Every worker has taken connections by now. (No order, but a word.)"""
+"""Every worker has taken connections, and had its first content, by now. (No order, but a word.)"""
 
 MAX_LINE: Final = 1 << 20
 """Bytes of one message on the line: mistakes of a config are told on it."""
@@ -102,6 +102,10 @@ class Line:
         From then on it is to answer a `PING` within `timeout` seconds (0: it need not).
         """
         self._tell(serving=serving, patience=patience, timeout=timeout)
+
+    def complete(self) -> None:
+        """Tell that the first content is there."""
+        self._tell(complete=True)
 
     def lives(self) -> None:
         """Answer a `PING`."""

@@ -97,7 +97,7 @@ class Siblings:
         metrics = parts.metrics
         self._modes = summing.modes(vars(metrics).values())
         self.complete = asyncio.Event()
-        """Every worker has taken connections by now, or a process that it stands in for."""
+        """Every worker has taken connections, and had content, by now, or a process that it stands in for."""
         whats = ("state", "metrics", "explain", "note", "counts")
         self._failures = {what: metrics.worker_failures.labels(what) for what in whats}
         self._others = Others(role, {what: counter.inc for what, counter in self._failures.items()})
@@ -160,8 +160,8 @@ class Siblings:
     async def ready(self) -> dict[str, object]:
         """The state of this worker, with `ready` for all, and the state of each in `workers`.
 
-        Ready once every worker has taken connections, and while all that take them are. One that is being replaced or
-        drains is asked by nobody, and the others must not be taken out of service for it.
+        Ready once every worker has taken connections and had its first content, and while all that take them are ready.
+        One that is being replaced or drains is asked by nobody, and the others must not be taken out of service for it.
         """
         own = {**self._parts.ready()}
         found = await self._others.ask("state")

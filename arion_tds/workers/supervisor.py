@@ -65,8 +65,11 @@ class _Life:
         with contextlib.suppress(ProcessLookupError):  # it has ended, which nobody has been told of yet
             self.process.kill()
 
-    async def hear(self, served: Callable[[], float]) -> None:
-        """What it says, until it has no more to say. `served` is told when it serves, and gives the time."""
+    async def hear(self, served: Callable[[], float], complete: Callable[[], None]) -> None:
+        """What it says, until it has no more to say. `served` is told when it serves, and gives the time.
+
+        `complete` is told when it has content.
+        """
         reader, writer = await asyncio.open_connection(sock=self._end.dup(), limit=role.MAX_LINE + 1)
         try:
             while line := await reader.readline():
@@ -76,6 +79,8 @@ class _Life:
                     self.refused = BindError(problems[0]) if said["bind"] else ConfigError(problems)
                 elif "lives" in said:
                     self._pulse.answered()
+                elif "complete" in said:
+                    complete()
                 else:
                     self.patience, self.timeout = said["patience"] + MARGIN, said["timeout"]
                     if said["serving"] and self.serving_since is None:
@@ -109,6 +114,7 @@ class Supervisor:
         self._key = secrets.token_bytes(32)
         self._lives: dict[int, _Life] = {}
         self._settled: set[int] = set()
+        self._complete: set[int] = set()
         self._stop = asyncio.Event()
         self._refused: ConfigError | BindError | None = None
 
@@ -199,12 +205,15 @@ class Supervisor:
 
         def served() -> float:
             self._settled.add(number)
-            if len(self._settled) == self._plan.count:
-                self._order(role.ALL)
             return self._clock()
 
+        def complete() -> None:
+            self._complete.add(number)
+            if len(self._complete) == self._plan.count:
+                self._order(role.ALL)
+
         async with asyncio.TaskGroup() as tasks:
-            hearing = tasks.create_task(life.hear(served))
+            hearing = tasks.create_task(life.hear(served, complete))
             ending = tasks.create_task(life.process.wait())
             stopping = tasks.create_task(self._stop.wait())
             hanging = tasks.create_task(life.hangs())

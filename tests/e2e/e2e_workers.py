@@ -232,11 +232,13 @@ async def team(
     *,
     search: dict[str, Any] | None = None,
     runtime: Path | None = None,
+    fetch: str | None = None,
     **keys: Any,
 ) -> AsyncIterator[Team]:
     """Two workers, ready, with a backend that says what it was asked (paths); `/slow` never answers.
 
-    `search`: of the gateway. `runtime`: where their sockets are; a short path. `keys` of the config.
+    `search`: of the gateway. `runtime`: where their sockets are; a short path. `fetch`: how long
+    workers wait for content; they need not be ready then. `keys` of the config.
     """
     asked: list[str] = []
 
@@ -255,7 +257,12 @@ async def team(
         admin, listener = free_ports(2)
         config = {
             "workers": 2,
-            "control_plane": {"address": control_plane.address, "backoff_base": 0.1, "backoff_max": 0.3},
+            "control_plane": {
+                "address": control_plane.address,
+                "backoff_base": 0.1,
+                "backoff_max": 0.3,
+                "initial_fetch_timeout": fetch or "15s",
+            },
             "admin": {"address": f"127.0.0.1:{admin}"},
             "listeners": [
                 {
@@ -279,5 +286,6 @@ async def team(
         process = Process(folder / "gateway.log", *command, env={"TMPDIR": str(sockets)})
         stack.callback(process.kill)
         made = Team(process, path, config, control_plane, asked, stack)
-        await made.ready()
+        if fetch is None:
+            await made.ready()
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from e2e_processes import Process, eventually, free_ports
+from e2e_processes import START_SECONDS, Process, eventually, free_ports
 from e2e_workers import SCOPE, Caller, Team, team, tool
 
 from control_plane_example.mock import MockControlPlane
@@ -227,6 +228,39 @@ async def test_without_its_supervisor_no_worker_stays(scratch: Path, control_pla
         found.process.child.kill()
         await is_over(found)
         assert not list(scratch.glob("arion-tds-*"))
+
+
+async def test_nobody_is_told_that_all_are_ready_while_one_never_was(
+    scratch: Path, control_plane: MockControlPlane
+) -> None:
+    await control_plane.put("McpTool", f"{SCOPE}/n.quick", tool("quick"))
+    await control_plane.stop()
+    async with team(scratch, control_plane, fetch="100ms") as found:
+
+        async def serve() -> list[dict[str, Any]]:  # without content, since that takes too long
+            state = await found.workers()
+            assert [one.get("serving") for one in state] == [True, True]
+            return state
+
+        stuck = (await eventually(serve, START_SECONDS))[1]["pid"]
+
+        async def at_the_first() -> Caller:
+            caller = Caller(found.admin_url)
+            found.stack.push_async_callback(caller.http.close)
+            assert json.loads(await caller.page("/readyz"))["worker"] == 0
+            return caller
+
+        first = await eventually(at_the_first)
+        with found.frozen(stuck):
+            await control_plane.restart()
+
+            async def has_content() -> dict[str, Any]:
+                state: dict[str, Any] = json.loads(await first.page("/readyz"))
+                assert state["workers"][0]["ready"] is True
+                return state
+
+            assert (await eventually(has_content))["ready"] is False
+        await found.ready()
 
 
 async def test_what_was_kept_is_served_by_all_before_the_control_plane_answers(
