@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import enum
+import inspect
+import itertools
 import pathlib
 import sys
 import types
@@ -255,13 +258,29 @@ def default(field: pydantic.fields.FieldInfo) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
+def meanings(model: type[pydantic.BaseModel]) -> dict[str, str]:
+    """The text under each field, by name."""
+    return {
+        field.target.id: inspect.cleandoc(below.value.value)
+        for whole in ast.walk(ast.parse(inspect.getsource(model)))
+        if isinstance(whole, ast.ClassDef)
+        for field, below in itertools.pairwise(whole.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
+
+
 def section(title: str, model: type[pydantic.BaseModel], done: list[type[pydantic.BaseModel]]) -> str:
     """One table per model, the models inside it after it."""
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     inner: list[tuple[str, type[pydantic.BaseModel]]] = []
+    meant = meanings(model)
     for name, field in model.model_fields.items():
         within = nested(field.annotation)
-        meaning = field.description or ""
+        meaning = meant.get(name, "")
         if within is not None:
             path = f"{title}.{name}" if title else name
             if "tuple" in str(field.annotation):

@@ -47,7 +47,8 @@ Address = Annotated[str, pydantic.AfterValidator(_address)]
 class Model(BaseModel):
     """Frozen, and strict about unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    # The texts under the fields are for scripts/gen_docs.py: pydantic would read the sources for them at each start.
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Secret(Model):
