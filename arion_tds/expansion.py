@@ -27,9 +27,8 @@ from arion_tds.child import Child
 from arion_tds.model.problem import Problem
 from arion_tds.model.source import OpenApiSource
 from arion_tds.model.tool import Tool
-from arion_tds.openapi.expand import Expansion
+from arion_tds.openapi.job import HEADER, Expansion, Head, Job, frame
 from arion_tds.openapi.limits import Limits, Output
-from arion_tds.openapi.worker import HEADER, Head, Job, frame
 
 MAX_WAITING: Final = 256
 """Documents that may wait for a worker; further ones are rejected."""

@@ -12,7 +12,8 @@ from arion_tds.model.problem import Problem
 from arion_tds.model.source import OpenApiSource
 from arion_tds.model.tool import Tool
 from arion_tds.openapi.binding import Binding
-from arion_tds.openapi.expand import Expansion, expand
+from arion_tds.openapi.expand import expand
+from arion_tds.openapi.job import Expansion
 from arion_tds.openapi.limits import Limits
 
 

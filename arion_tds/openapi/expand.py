@@ -9,7 +9,6 @@ An operation that nobody asked for is never judged. The same bytes give the same
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,6 +17,7 @@ from arion_tds.model.source import OpenApiSource
 from arion_tds.model.tool import Tool
 from arion_tds.openapi import check, naming
 from arion_tds.openapi import document as documents
+from arion_tds.openapi.job import Expansion
 from arion_tds.openapi.limits import Limits, Output
 from arion_tds.openapi.operations import Builder, Operation
 from arion_tds.openapi.refs import Document, Unusable, escape
@@ -29,20 +29,6 @@ MAX_SKIPPED: Final = 200
 """Skipped operations that are listed; what is beyond is counted."""
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Expansion:
-    """What became of a source. `problems` not empty: it is rejected, and there are no tools.
-
-    `skipped` are operations left out because the source says `skip_unsupported_operations`, each with the reason;
-    `warnings` cost nothing. Every list is capped, with a last entry that counts the rest.
-    """
-
-    tools: tuple[Tool, ...] = ()
-    skipped: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    problems: tuple[Problem, ...] = ()
 
 
 def expand(source: OpenApiSource, limits: Limits, output: Output = "loose") -> Expansion:

@@ -15,9 +15,9 @@ import traceback
 from typing import BinaryIO, Final
 
 from arion_tds.model.problem import Problem
-from arion_tds.model.source import OpenApiSource
-from arion_tds.openapi.expand import Expansion, expand
-from arion_tds.openapi.limits import Limits, Output
+from arion_tds.openapi.expand import expand
+from arion_tds.openapi.job import HEADER, Expansion, Head, Job, frame
+from arion_tds.openapi.limits import Limits
 
 if sys.platform != "win32":  # elsewhere the reader's own time limit is all there is
     import resource
@@ -25,37 +25,7 @@ if sys.platform != "win32":  # elsewhere the reader's own time limit is all ther
 CHUNK: Final = 100
 """Tools in one frame."""
 
-HEADER: Final = 8
-"""Bytes of a frame's length."""
-
 _PROTOCOL: Final = 5
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Job:
-    """One document to expand: it follows in a frame of its own, and `source` has an empty one."""
-
-    source: OpenApiSource
-    limits: Limits
-    output: Output
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Head:
-    """The first frame of an answer.
-
-    The Expansion without its tools, how many frames of tools follow, and whether the worker ends afterwards (it has
-    grown, or ran out of memory).
-    """
-
-    expansion: Expansion
-    frames: int
-    last: bool
-
-
-def frame(payload: bytes) -> bytes:
-    """The payload with its length before it."""
-    return len(payload).to_bytes(HEADER, "big") + payload
 
 
 def run(payload: bytes, document: bytes) -> bytes:
@@ -140,7 +110,4 @@ def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    # Not this module's own `serve`: what it pickles would be called __main__.Head.
-    from arion_tds.openapi import worker  # noqa: PLW0406
-
-    worker.serve(sys.stdin.buffer, sys.stdout.buffer)
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -149,3 +151,24 @@ async def test_a_worker_of_a_large_gateway_is_reused_too(expander: Expander) -> 
             assert (await expander.expand(source())).tools
     assert expander.status()["started"] == 1
     assert len(ballast)
+
+
+def test_the_gateways_process_does_without_what_expands() -> None:
+    code = f"""if True:
+        import asyncio, sys
+        from arion_tds import app
+        from arion_tds.expansion import Expander
+        from arion_tds.model.source import OpenApiSource
+        from arion_tds.openapi.limits import Limits
+
+        async def main():
+            expander = Expander(Limits())
+            made = await expander.expand(OpenApiSource(namespace="pets", document={PETS!r}, cluster="c"))
+            await expander.close()
+            return [tool.name for tool in made.tools]
+
+        made = asyncio.run(main())
+        print(made, [name for name in ("expand", "convert") if "arion_tds.openapi." + name in sys.modules])
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['getPet'] []\n"
