@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from arion_tds.backends.dialing import TLS_GOODBYE, Dialer
 from arion_tds.backends.h1 import Connection
+from arion_tds.backends.reading import MAX_HEAD
 
 
 class Closed(OSError):  # noqa: N818 - a state, told like any other reason for which there is no connection
@@ -38,8 +39,14 @@ class Place:
 class Connections:
     """Those of one cluster or server. State of one event loop's; closed by its owner."""
 
-    def __init__(self, dialer: Callable[[str], Dialer], *, most: int | None, idle_timeout: float) -> None:
-        """`dialer`: of an origin. `most`: connections at once, None for no limit. `idle_timeout` in seconds."""
+    def __init__(
+        self, dialer: Callable[[str], Dialer], *, most: int | None, idle_timeout: float, max_head: int = MAX_HEAD
+    ) -> None:
+        """`dialer`: of an origin. `most`: connections at once, None for no limit. `idle_timeout` in seconds.
+
+        `max_head`: bytes of an answer's headers.
+        """
+        self.max_head = max_head
         self._dialer = dialer
         self._most = most
         self._idle_timeout = idle_timeout

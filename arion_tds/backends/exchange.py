@@ -54,7 +54,12 @@ class Pool:
         """`context` verifies https endpoints; None where there are none. Connections are opened by the first call."""
         self.cluster = cluster
         self.context = context
-        self._connections = Connections(self._dialer, most=cluster.max_connections, idle_timeout=cluster.idle_timeout)
+        self._connections = Connections(
+            self._dialer,
+            most=cluster.max_connections,
+            idle_timeout=cluster.idle_timeout,
+            max_head=cluster.max_response_header_bytes,
+        )
         self._closed = False
 
     async def attempt(

@@ -33,7 +33,7 @@ class Connection(asyncio.Protocol):
         self.reused = False
         self._transport: asyncio.Transport | None = None
         self._receiver: Receiver | None = None
-        self._reading = Reading()
+        self._reading = Reading(pool.max_head)
         self._poll: Callable[[int], list[tuple[int, int]]] | None = None
         self._paused = False
 

@@ -14,9 +14,10 @@ from typing import Final, Protocol
 import httptools
 
 MAX_HEAD: Final = 64 << 10
-"""Bytes of an answer's headers, and of the interim answers before it."""
+"""Bytes of an answer's headers, and of the interim answers before it, unless a setting says otherwise."""
 
-MAX_HEADERS: Final = 256
+_EACH: Final = 32
+"""Bytes that a header counts beside its name and value (as in RFC 9113, 6.5.2): many small ones are a lot, too."""
 
 Headers = list[tuple[str, str]]
 """Pairs in their order; names in lower case."""
@@ -31,7 +32,7 @@ class Loss(enum.Enum):
     UNANSWERED = "the connection was lost before an answer came"
     BROKEN_OFF = "the answer broke off in the middle"
     MALFORMED = "the answer is not HTTP/1.1 that can be read"
-    LONG_HEAD = f"the answer's head is larger than {MAX_HEAD} bytes or {MAX_HEADERS} headers"
+    LONG_HEAD = "the answer's headers are larger than allowed (max_response_header_bytes)"
 
 
 class Receiver(Protocol):
@@ -58,6 +59,7 @@ class Reading:
         "_fed",
         "_headers",
         "_keep",
+        "_max_head",
         "_parser",
         "_receiver",
         "_spoilt",
@@ -66,7 +68,8 @@ class Reading:
         "in_body",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, max_head: int = MAX_HEAD) -> None:
+        self._max_head = max_head
         self._parser = self._made()
         self._receiver: Receiver | None = None
         self._headers: Headers = []
@@ -97,7 +100,7 @@ class Reading:
             if not self.complete:
                 return Loss.MALFORMED
             self._spoilt = True
-        return Loss.LONG_HEAD if self._fed > MAX_HEAD and not self.in_body else None
+        return Loss.LONG_HEAD if self._fed > self._max_head and not self.in_body else None
 
     def finish(self) -> bool:
         """The answer is complete: whether another one may follow on the connection."""
@@ -124,8 +127,9 @@ class Reading:
         if status in _INTERIM:
             self._headers = []
             return
-        if len(headers) > MAX_HEADERS or (self._fed > MAX_HEAD and _size(headers) > MAX_HEAD):
-            self._fed = MAX_HEAD + 1
+        most = self._max_head
+        if self._fed + len(headers) * _EACH > most and _size(headers) > most:
+            self._fed = most + 1
             return  # as if it had not ended: `feed` says so
         self.in_body = True
         self._keep = self._parser.should_keep_alive()
@@ -157,7 +161,7 @@ class Reading:
 
 
 def _size(headers: Headers) -> int:
-    return sum(len(name) + len(value) for name, value in headers)
+    return sum(len(name) + len(value) + _EACH for name, value in headers)
 
 
 def _frames(name: str, value: str) -> bool:

@@ -139,6 +139,8 @@ class ClusterConfig(Model):
     """Open connections."""
     idle_timeout: Seconds = 60.0
     """An unused connection is kept this long."""
+    max_response_header_bytes: int = Field(default=1 << 16, ge=1024)
+    """Largest headers of an answer; each counts 32 bytes beside its name and value."""
 
     @pydantic.field_validator("endpoints")
     @classmethod
@@ -164,6 +166,7 @@ class ClusterConfig(Model):
             max_requests=self.max_requests,
             max_connections=self.max_connections,
             idle_timeout=self.idle_timeout,
+            max_response_header_bytes=self.max_response_header_bytes,
         )
 
 
@@ -218,6 +221,8 @@ class McpServerConfig(Model):
     """Calls under way; more get `overflow`."""
     max_response_bytes: int | None = Field(default=None, ge=1)
     """Largest answer; the gateway's `max_upstream_response_bytes` when unset."""
+    max_response_header_bytes: int = Field(default=1 << 16, ge=1024)
+    """Largest headers of an answer; each counts 32 bytes beside its name and value."""
     connect_timeout: Seconds = 5.0
     """For one connection."""
     handshake_timeout: Seconds = 10.0
@@ -243,6 +248,7 @@ class McpServerConfig(Model):
             max_call_time=self.max_call_time,
             max_concurrent_calls=self.max_concurrent_calls,
             max_response_bytes=self.max_response_bytes,
+            max_response_header_bytes=self.max_response_header_bytes,
             connect_timeout=self.connect_timeout,
             handshake_timeout=self.handshake_timeout,
             list_timeout=list_timeout,

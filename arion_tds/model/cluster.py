@@ -66,6 +66,7 @@ class Cluster:
     max_requests: int = 1024
     max_connections: int = 256
     idle_timeout: float = 60.0
+    max_response_header_bytes: int = 1 << 16
     lb_policy: LbPolicy = LbPolicy.ROUND_ROBIN
     health_check: HealthCheck | None = None
     outlier: Outlier | None = None

@@ -49,7 +49,10 @@ class Channel:
 
     def _opened(self) -> Connections:
         """Without a limit: calls are counted, and refused, by the Upstream."""
-        self._connections = Connections(self._dialer, most=None, idle_timeout=self._settings.keepalive)
+        settings = self._settings
+        self._connections = Connections(
+            self._dialer, most=None, idle_timeout=settings.keepalive, max_head=settings.max_response_header_bytes
+        )
         return self._connections
 
     def _dialer(self, origin: str) -> Dialer:

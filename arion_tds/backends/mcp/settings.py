@@ -20,6 +20,7 @@ class UpstreamSettings:
     max_call_time: float = 600.0
     max_concurrent_calls: int = 256
     max_response_bytes: int | None = None
+    max_response_header_bytes: int = 1 << 16
     connect_timeout: float = 5.0
     handshake_timeout: float = 10.0
     list_timeout: float = 30.0

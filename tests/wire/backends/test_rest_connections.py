@@ -303,3 +303,17 @@ async def test_addresses_of_a_name_take_turns(listen: Listen, monkeypatch: pytes
         transport_of[0].close()
     assert tried == ["127.0.0.1", "127.0.0.2", "127.0.0.2", "127.0.0.1"]
     assert asked == 1
+
+
+async def test_how_large_headers_may_be_is_a_setting_that_the_failure_names(calls: Calls, listen: Listen) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2000 + b"\r\nContent-Length: 2\r\n\r\nok")
+        await reader.read()
+
+    origin = await listen(talk)
+    await calls.use(origin, max_response_header_bytes=1024)
+    failure = await calls.failed()
+    assert failure.message == 'cluster "c": the answer\'s headers are larger than allowed (max_response_header_bytes)'
+    await calls.use(origin)
+    assert (await calls.answered()).body == b"ok"
