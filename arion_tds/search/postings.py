@@ -3,12 +3,12 @@
 In: documents. Out: slots (small numbers that stand for documents) and postings by term. Called by search.index; read by
 search.scoring. Nothing here needs numpy: a gateway that is never asked for a word need not hold it.
 
-How a change stays cheap. A term's postings are one growing array of 32-bit numbers, slot and weight packed (one alone,
-which is what half of all terms have, is a plain number), so an addition appends about 60 numbers. A removal only
-counts: the slot's length becomes infinite, which makes its scores zero, and each of its terms has one stale posting
-more. A term with more than a quarter of stale postings is cut down on its own, and of terms with many postings one for
-each removal: there is no moment at which the whole index is compacted. A slot is used again once no term names it any
-more.
+How a change stays cheap. A term's postings are one growing array of 32-bit numbers, slot and weight packed (one
+alone, which is what half of all terms have, stands with those of other terms), so an addition appends about 60
+numbers. A removal only counts: the slot's length becomes infinite, which makes its scores zero, and each of its terms
+has one stale posting more. A term with more than a quarter of stale postings is cut down on its own, and of terms
+with many postings one for each removal: there is no moment at which the whole index is compacted. A slot is used
+again once no term names it any more.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class Postings:
         """Quarters of weight by slot; infinite where no document is."""
         self._numbers: dict[str, int] = {}  # a number for each term
         self._texts: list[str] = []  # the rest is by number
-        self._postings: list[array[int] | int] = []
-        self._stale: list[int] = []
+        self._first = array("I")  # the one posting of a term that is not in `_more`
+        self._more: dict[int, array[int]] = {}
+        self._stale = array("I")
         self._free_numbers: list[int] = []
         self._held: list[bytes] = []  # by slot: the numbers of its terms, see _pack
         self._pending: list[int] = []  # by slot: stale postings that still name it
@@ -56,16 +57,16 @@ class Postings:
         """The slot of a new document. Weights 1 to 255, `length` their sum."""
         slot = self._take_slot()
         base = slot << WEIGHT_BITS
-        numbers, postings = self._numbers, self._postings
+        numbers, more = self._numbers, self._more
         held: list[int] = []
         for term, weight in terms.items():
             number = numbers.get(term)
             if number is None:
                 number = self._new_term(term, base | weight)
             else:
-                known = postings[number]
-                if isinstance(known, int):
-                    postings[number] = array("I", (known, base | weight))
+                known = more.get(number)
+                if known is None:
+                    more[number] = array("I", (self._first[number], base | weight))
                 else:
                     known.append(base | weight)
             held.append(number)
@@ -85,12 +86,12 @@ class Postings:
         self._pending[slot] = len(held)
         if not held:
             self._free_slots.append(slot)
-        stale, postings = self._stale, self._postings
+        stale, more = self._stale, self._more
         spread = False  # terms that all tools hold come to be cut down at the same time
         for number in held:
             stale[number] += 1
-            known = postings[number]
-            if isinstance(known, int):
+            known = more.get(number)
+            if known is None:
                 self._cut(number)
             elif stale[number] * 4 > len(known) and not (spread and len(known) >= MANY):
                 spread = spread or len(known) >= MANY
@@ -101,8 +102,9 @@ class Postings:
         number = self._numbers.get(term)
         if number is None:
             return array("I"), 0
-        known = self._postings[number]
-        packed = array("I", (known,)) if isinstance(known, int) else known
+        packed = self._more.get(number)
+        if packed is None:
+            packed = array("I", (self._first[number],))
         return packed, len(packed) - self._stale[number]
 
     def frequency(self, term: str) -> int:
@@ -128,11 +130,11 @@ class Postings:
         if self._free_numbers:
             number = self._free_numbers.pop()
             self._texts[number] = term
-            self._postings[number] = packed
+            self._first[number] = packed
         else:
-            number = len(self._postings)
+            number = len(self._texts)
             self._texts.append(term)
-            self._postings.append(packed)
+            self._first.append(packed)
             self._stale.append(0)
         self._numbers[term] = number
         if not term.isalpha():  # nor is any word that has it
@@ -144,9 +146,9 @@ class Postings:
 
     def _cut(self, number: int) -> None:
         """Drop the stale postings of a term, and the term itself when no other is left."""
-        postings = self._postings[number]
-        if isinstance(postings, int):
-            self._release((postings >> WEIGHT_BITS,))
+        postings = self._more.get(number)
+        if postings is None:
+            self._release((self._first[number] >> WEIGHT_BITS,))
             self._forget(number)
         elif self._stale[number] == len(postings):
             self._release([packed >> WEIGHT_BITS for packed in postings])
@@ -155,7 +157,11 @@ class Postings:
             held = self._held
             self._release([packed >> WEIGHT_BITS for packed in postings if not held[packed >> WEIGHT_BITS]])
             living = [packed for packed in postings if held[packed >> WEIGHT_BITS]]
-            self._postings[number] = living[0] if len(living) == 1 else array("I", living)
+            if len(living) == 1:
+                self._first[number] = living[0]
+                del self._more[number]
+            else:
+                self._more[number] = array("I", living)
         self._stale[number] = 0
 
     def _release(self, dead: Iterable[int]) -> None:
@@ -170,7 +176,7 @@ class Postings:
         term = self._texts[number]
         del self._numbers[term]
         self._texts[number] = ""
-        self._postings[number] = 0
+        self._more.pop(number, None)
         self._free_numbers.append(number)
         letters = self._letters.get(term[0])
         if letters is not None:

@@ -85,7 +85,7 @@ class Held:
         if name in self._races:
             outcome, known = self._race(name, seq, outcome)
         else:
-            self._flying.pop(name, None)
+            self._landed(name)
             known = True
         if known:
             self._record(id, outcome, generation)
@@ -94,7 +94,7 @@ class Held:
         """The handler rejected the resource: what was in use before still is, and with it its version."""
         race = self._races.get(name)
         if race is None:
-            self._flying.pop(name, None)
+            self._landed(name)
         else:
             self._leave(name, race)
 
@@ -162,7 +162,12 @@ class Held:
         race.count -= 1
         if race.count == 0:
             del self._races[name]
-            self._flying.pop(name, None)
+            self._landed(name)
+
+    def _landed(self, name: str) -> None:
+        self._flying.pop(name, None)
+        if not self._flying:
+            self._flying = {}  # one that was large keeps its room
 
     def _record(self, id: ResourceId, outcome: str | None, generation: int) -> None:  # noqa: A002
         names = self._versions.get(id.scope)

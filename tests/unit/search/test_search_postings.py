@@ -36,7 +36,7 @@ def test_stale_postings_stay_below_a_quarter_and_slots_are_used_again() -> None:
         at = turn * 7 % 100
         words.remove(slots[at])
         slots[at] = words.add({"common": 4, f"own{at}": 4}, 8)
-        assert len(words._postings[0]) <= 134
+        assert len(words.held("common")[0]) <= 134
     assert words.size <= 134
     assert words.frequency("common") == 100
 
