@@ -47,8 +47,9 @@ async def main(count: int) -> None:
                 "rss_mb": round(process.rss_mb, 1),
             }
             figures |= await lists(client, process)
-            client.extra = "accept-encoding: gzip\r\n"  # what clients' HTTP libraries say
-            figures |= {f"gzip_{name}": value for name, value in (await lists(client, process)).items()}
+            for coding in ("gzip", "zstd"):  # what clients' HTTP libraries ask for
+                client.extra = f"accept-encoding: {coding}\r\n"
+                figures |= {f"{coding}_{name}": value for name, value in (await lists(client, process)).items()}
             client.extra = ""
             figures |= await changes(client, process, plane, count)
             figures["rss_after_changes_mb"] = round(process.rss_mb, 1)

@@ -65,6 +65,7 @@ BENCHMARKS = (
         (
             Figure("list_all_cpu_ms", "CPU of listing all pages", "ms", 0.5),
             Figure("gzip_list_all_cpu_ms", "the same, gzip", "ms", 0.5),
+            Figure("zstd_list_all_cpu_ms", "the same, zstd", "ms", 0.5),
             Figure("rss_mb", "memory", "MB"),
         ),
         full=("1000",),

@@ -19,6 +19,11 @@ from typing import Any
 
 import yaml
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 from control_plane_example import ports
 
 free_port = ports.free_port
@@ -106,6 +111,8 @@ class Client:
         self.received += len(body)
         if headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
+        elif headers.get("content-encoding") == "zstd":
+            body = zstd.decompress(body)
         return int(head[0].split()[1]), headers, body
 
     async def initialize(self) -> None:

@@ -28,7 +28,6 @@ SESSION: Final = istr("Mcp-Session-Id")
 _VERSION: Final = istr("MCP-Protocol-Version")
 _METHOD: Final = istr("Mcp-Method")
 _NAME: Final = istr("Mcp-Name")
-GZIPPED: Final[Mapping[str, str]] = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 
 
 def routing(request: web.BaseRequest) -> Routing:

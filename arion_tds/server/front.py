@@ -282,10 +282,11 @@ class McpFront:
         if isinstance(found, RpcError):
             return asked.error(found)
         identity = asked.message.id
-        if asked.accepts.json and guard.takes_gzip(asked.http.headers.get(exchange.ACCEPT_ENCODING)):
-            packed = await self._packer.pack(found, identity)
+        coding = guard.coding(asked.http.headers.get(exchange.ACCEPT_ENCODING)) if asked.accepts.json else None
+        if coding is not None:
+            packed = await self._packer.pack(coding, found, identity)
             if packed is not None:
-                return exchange.reply(200, packed, exchange.GZIPPED)
+                return exchange.reply(200, packed, {"Content-Encoding": coding, "Vary": "Accept-Encoding"})
         return exchange.answer(asked.accepts, 200, found.plain(identity))
 
     def _listen(self, asked: Asked) -> Answered:

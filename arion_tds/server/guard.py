@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Final
+from typing import Final, Literal
 
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 
@@ -98,13 +98,25 @@ def is_json(content_type: str | None) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def takes_gzip(header: str | None) -> bool:
-    """Whether an Accept-Encoding header lets us answer in gzip (RFC 9110 12.5.3); without one, no."""
+def coding(header: str | None) -> Literal["gzip", "zstd"] | None:
+    """How an Accept-Encoding header lets us compress (RFC 9110 12.5.3): as it weighs them, else the better one."""
     if header is None:
-        return False
-    weights: dict[str, bool] = {}
+        return None
+    weights: dict[str, float] = {}
     for part in header.lower().split(","):
-        coding, _, parameters = part.partition(";")
+        known, _, parameters = part.partition(";")
         name, _, weight = parameters.replace(" ", "").partition("=")
-        weights[coding.strip()] = name != "q" or bool(weight.strip("0."))
-    return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))
+        weights[known.strip()] = _weight(weight) if name == "q" else 1.0
+    any_other = weights.get("*", 0.0)
+    gzip = weights.get("gzip", weights.get("x-gzip", any_other))
+    zstd = weights.get("zstd", 0.0)  # not by `*`: some who write that cannot read it
+    if zstd > 0 and zstd >= gzip:
+        return "zstd"
+    return "gzip" if gzip > 0 else None
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0

@@ -1,4 +1,4 @@
-"""tools/list in gzip for clients that take it, with both eras and across a change."""
+"""tools/list in gzip or zstd for clients that take it, with both eras and across a change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONG = "what it does " * 200
 
 async def test_a_page_is_gzip_for_who_takes_it_and_plain_for_who_does_not() -> None:
     async with house(tool("a", description=LONG), tool("b")) as here:
-        for encoding, expected in (("gzip", "gzip"), ("identity", None), ("gzip;q=0", None)):
+        for encoding, expected in (("gzip", "gzip"), ("gzip, zstd", "zstd"), ("identity", None), ("gzip;q=0", None)):
             asked = here.modern("tools/list", id="x", headers={"Accept-Encoding": encoding})
             async with here.http.post(here.url, **asked) as response:
                 assert response.headers.get("Content-Encoding") == expected
