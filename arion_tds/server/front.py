@@ -7,6 +7,7 @@ backend is made in methods; here they meet the wire. Built by app; `close` ends 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -43,6 +44,9 @@ SEARCH_METHOD: Final = "search"
 """What an `Observer` hears for /mcp/search."""
 
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
+
+_JUDGED_HERE: Final = 1 << 18
+"""Bytes of a body whose depth is judged in the loop: 5 ms where somebody did their worst. Others: in a thread."""
 
 _OTHER: Final = "other"
 _KNOWN: Final = frozenset(("initialize", "server/discover", "ping", "tools/list", "tools/call", "subscriptions/listen"))
@@ -204,7 +208,11 @@ class McpFront:
         if isinstance(body, Reply):
             return body
         depth = self._settings.limits.max_json_depth
-        if shape.too_deep(body, depth):
+        if len(body) <= _JUDGED_HERE:
+            deep = shape.too_deep(body, depth)
+        else:
+            deep = await asyncio.to_thread(shape.too_deep, body, depth)
+        if deep:
             why = f"Invalid request: nested deeper than {depth} (limits.max_json_depth)"
             return exchange.refuse(400, why)
         message = jsonrpc.parse(body)

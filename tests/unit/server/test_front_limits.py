@@ -82,3 +82,5 @@ def test_a_body_full_of_brackets_is_judged_quickly() -> None:
     assert too_deep(b"[" * (4 << 20), 128)
     assert not too_deep(b"[" + b"[]," * (1 << 20) + b"[]]", 128)
     assert too_deep(b'"\\' * (1 << 20) + b"[" * 500, 128) in {True, False}
+    assert not too_deep((b"[" * 8 + b"]" * 8) * (1 << 18), 128)
+    assert too_deep((b"[" * 9 + b"]") * 400_000, 128)

@@ -253,13 +253,14 @@ async def test_one_caller_s_requests_beyond_its_rate_are_429() -> None:
         assert here.doorkeeper.turned_away == ["rate", "rate"]
 
 
+@pytest.mark.parametrize("size", [0, 400_000], ids=["small", "large"])
 @pytest.mark.parametrize("depth", [127, 129])
-async def test_a_body_nested_too_deep_is_400(depth: int) -> None:
+async def test_a_body_nested_too_deep_is_400(depth: int, size: int) -> None:
     async with house(tool("a")) as here:
         inner = depth - 3  # the message, its params, its arguments
         body = (
             b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop.a","arguments":{"x":'
-            + b"[" * inner + b"]" * inner + b"}}}"
+            + b"[" * inner + b"]" * inner + b',"y":"' + b"y" * size + b'"}}}'
         )  # fmt: skip
         status, answer = await here.post(body)
         assert status == (200 if depth <= 128 else 400)
