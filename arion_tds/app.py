@@ -29,9 +29,6 @@ from arion_tds.admin.panel import Panel
 from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.catalog import Catalog
-from arion_tds.codemode import deno
-from arion_tds.codemode.engine import Engine
-from arion_tds.codemode.limits import Limits
 from arion_tds.coldstart import ColdStart
 from arion_tds.config import judging, plane, sharing
 from arion_tds.config.file import ControlPlaneConfig
@@ -63,6 +60,8 @@ from arion_tds.xds.stream import AdsClient
 
 if TYPE_CHECKING:
     from arion_tds.cds import PushedClusters
+    from arion_tds.codemode.engine import Engine
+    from arion_tds.codemode.limits import Limits
 
 _log = logging.getLogger("arion_tds.app")
 
@@ -366,6 +365,8 @@ class Gateway(Standing):
     def _engines(self) -> Callable[[Limits], Engine]:
         """What makes sandboxes, looked for when the first gateway in code mode asks for it."""
         if self._engine is None:
+            from arion_tds.codemode import deno
+
             self._engine = deno.engine()
         return self._engine
 

@@ -18,6 +18,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from arion_tds import disclosure
 from arion_tds.access_log import Requests
@@ -26,14 +27,11 @@ from arion_tds.backends.clusters import Clusters
 from arion_tds.backends.mcp.pool import Upstreams
 from arion_tds.calls import Backends, Calls
 from arion_tds.catalog import Catalog
-from arion_tds.codemode.engine import Engine
-from arion_tds.codemode.limits import Limits
 from arion_tds.config import sharing
 from arion_tds.config.listener import ListenerConfig
 from arion_tds.doors import Clocks, Door
 from arion_tds.embedding import Embedder, Sources
 from arion_tds.errors import BindError
-from arion_tds.executing import Executor, Parts
 from arion_tds.finding import Finder
 from arion_tds.metrics import Metrics
 from arion_tds.observing import FrontObserver
@@ -45,6 +43,10 @@ from arion_tds.server.settings import MethodsConfig
 from arion_tds.server.spans import Spans
 from arion_tds.workers import outsiders
 from arion_tds.workers.siblings import Siblings
+
+if TYPE_CHECKING:
+    from arion_tds.codemode.engine import Engine
+    from arion_tds.codemode.limits import Limits
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +251,8 @@ class Listener:
         catalog, metrics, name = self.content.catalog, self._shared.metrics, self.settings.name
         mode = catalog.gateway.code_mode
         if mode is not None:
+            from arion_tds.executing import Executor, Parts  # with all of codemode: 0.5 MB that few need
+
             parts = Parts(catalog.published, finder, calls, self._shared.engine())
             executor = Executor(name, mode, parts, metrics, time.perf_counter)
             return await stack.enter_async_context(executor.running())
