@@ -12,7 +12,8 @@ import os
 import pathlib
 import socket
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Final
 
 _PROC: Final = pathlib.Path("/proc")
@@ -20,8 +21,24 @@ _TABLES: Final = {socket.AF_INET: "tcp", socket.AF_INET6: "tcp6"}
 _LISTENS: Final = "0A"
 
 
-def listen(host: str, port: int) -> bool:
-    """Whether any does. Where /proc does not say it, as on other systems than Linux: no."""
+LOOKS: Final = 10
+PAUSE: Final = 0.1
+"""Seconds between two looks. Another worker may be ending: its socket is still there, and nobody's any more."""
+
+
+def listen(host: str, port: int, pause: Callable[[float], None] = time.sleep) -> bool:
+    """Whether any does. Where /proc does not say it, as on other systems than Linux: no. To be called in a thread."""
+    strange = _strange(host, port)
+    for _ in range(LOOKS - 1):
+        if not strange:
+            return False
+        pause(PAUSE)
+        strange &= _strange(host, port)
+    return bool(strange)
+
+
+def _strange(host: str, port: int) -> set[str]:
+    """The inodes of sockets that listen there and are none of ours."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: set[str] = set()
     for family, _, _, _, where in found:
@@ -29,12 +46,9 @@ def listen(host: str, port: int) -> bool:
             wanted = socket.inet_pton(family, str(where[0]).partition("%")[0])
             with contextlib.suppress(OSError):
                 sockets.update(_listening(family, wanted, port))
-    if not sockets:
-        return False
-    try:
-        return not sockets <= set(_ours())
-    except PermissionError:  # a worker's own are hidden from the others, say by file capabilities of the interpreter
-        return False
+    with contextlib.suppress(PermissionError):  # a worker's are hidden from the others, say by file capabilities
+        return sockets and sockets.difference(_ours())
+    return set()
 
 
 def _listening(family: socket.AddressFamily, wanted: bytes, port: int) -> Iterator[str]:
