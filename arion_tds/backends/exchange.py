@@ -78,14 +78,12 @@ class Pool:
         except OSError as error:
             return _undialed(error)
         answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        connection.send(
-            head, request.body, _Whole(self, connection, answered, max_bytes), bare=request.method == "HEAD"
-        )
+        whole = _Whole(self, connection, answered, max_bytes)
+        connection.send(head, request.body, whole, bare=request.method == "HEAD")
         try:
             return await answered
         except asyncio.CancelledError:
-            if not answered.done() or answered.cancelled():
-                connection.leave()
+            connection.leave(whole)
             raise
 
     async def close(self) -> None:
@@ -181,7 +179,7 @@ class _Whole:
     def _fail(self, code: ErrorCode, why: str) -> None:
         named = f'cluster "{self._pool.cluster.name}": {why}'
         self._answered.set_result(CallFailure(code, named, status=self._status))
-        self._connection.leave()
+        self._connection.leave(self)
 
 
 def _undialed(error: OSError) -> Broken:

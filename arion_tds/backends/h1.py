@@ -62,10 +62,11 @@ class Connection(asyncio.Protocol):
         else:
             transport.writelines((head, body))
 
-    def leave(self) -> None:
-        """Nobody waits for the answer any more: the connection is of no use."""
-        self._receiver = None
-        self.abort()
+    def leave(self, receiver: Receiver) -> None:
+        """It waits for its answer no more. If that has not come, the connection is of no use; else it is another's."""
+        if self._receiver is receiver:
+            self._receiver = None
+            self.abort()
 
     def abort(self) -> None:
         """End it now."""
@@ -92,9 +93,10 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It stands."""
         self._transport = transport  # type: ignore[assignment] # uvloop's is no subclass of asyncio.Transport
-        if hasattr(select, "poll"):
+        socket = transport.get_extra_info("socket")
+        if socket is not None and hasattr(select, "poll"):
             poll = select.poll()
-            poll.register(transport.get_extra_info("socket"), select.POLLIN)
+            poll.register(socket, select.POLLIN)
             self._poll = poll.poll
 
     def data_received(self, data: bytes) -> None:

@@ -101,7 +101,7 @@ class Response:
         self._parts, self._packed = [], b""
         if not self._ended:
             self._ended = True
-            self._connection.leave()
+            self._connection.leave(self)
             self._tell()
         if self._over is not None:
             self._over()
@@ -181,7 +181,7 @@ class Response:
         self._loss = loss
         self._parts, self._packed = [], b""
         if not self._ended:
-            self._connection.leave()
+            self._connection.leave(self)
 
     def _tell(self) -> None:
         waiter, self._waiter = self._waiter, None

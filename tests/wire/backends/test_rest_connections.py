@@ -152,7 +152,7 @@ async def test_a_lost_connection_makes_room_for_a_new_one(house: House, listen: 
     only = await house.get(origin)
     waiting = asyncio.create_task(house.get(origin))
     await asyncio.sleep(0)
-    only.leave()
+    only.abort()
     assert await house.use(await waiting) is None
     assert house.opened == 2
 
