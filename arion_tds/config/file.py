@@ -312,7 +312,7 @@ class FileConfig(Model):
     workers: int | None = Field(default=None, ge=1, le=sharing.MOST)
     """Processes that serve the same addresses (docs/workers.md). Unset: the cores, up to 4; 1 where a port is 0."""
     worker_timeout: Pause = 30.0
-    """One of several workers that takes connections and stands still this long is killed and replaced. 0: never."""
+    """One of several workers that takes connections and stands still this long is killed and replaced. 0: never; else 1 s at least."""
     control_plane: ControlPlaneConfig | None = None
     """Needed when a listener uses `tds`."""
     admin: AdminConfig = AdminConfig()
@@ -333,6 +333,14 @@ class FileConfig(Model):
     """None are sent when unset."""
     tracing: TracingConfig | None = None
     """No spans are made when unset; callers' trace contexts go on to upstreams all the same."""
+
+    @pydantic.field_validator("worker_timeout")
+    @classmethod
+    def _patient(cls, value: float) -> float:
+        if 0 < value < 1:
+            raise ValueError("must be 0 (never) or 1s at least: a busy worker also stands still for a moment")
+        return value
+
     metrics: MetricsConfig = MetricsConfig()
     cache: CacheConfig | None = None
     """Without it a restarted gateway serves nothing until its control plane answers."""
