@@ -312,7 +312,7 @@ class FileConfig(Model):
     workers: int | None = Field(default=None, ge=1, le=sharing.MOST)
     """Processes that serve the same addresses (docs/workers.md). Unset: the cores, up to 4; 1 where a port is 0."""
     worker_timeout: Pause = 30.0
-    """One of several workers that takes connections and stands still this long is killed and replaced. 0: never; else 1 s at least."""
+    """One of several workers that stands still this long is killed and replaced; at least 1 s, or 0: never."""
     control_plane: ControlPlaneConfig | None = None
     """Needed when a listener uses `tds`."""
     admin: AdminConfig = AdminConfig()
@@ -334,16 +334,16 @@ class FileConfig(Model):
     tracing: TracingConfig | None = None
     """No spans are made when unset; callers' trace contexts go on to upstreams all the same."""
 
-    @pydantic.field_validator("worker_timeout")
-    @classmethod
-    def _patient(cls, value: float) -> float:
-        if 0 < value < 1:
-            raise ValueError("must be 0 (never) or 1s at least: a busy worker also stands still for a moment")
-        return value
-
     metrics: MetricsConfig = MetricsConfig()
     cache: CacheConfig | None = None
     """Without it a restarted gateway serves nothing until its control plane answers."""
     reload: ReloadConfig = ReloadConfig()
     drain_delay: Pause = 0.0
     """Told to stop, the gateway is not ready but serves on for this long, so that load balancers look elsewhere."""
+
+    @pydantic.field_validator("worker_timeout")
+    @classmethod
+    def _patient(cls, value: float) -> float:
+        if 0 < value < 1:
+            raise ValueError("must be 0 (never) or 1s at least: a busy worker also stands still for a moment")
+        return value

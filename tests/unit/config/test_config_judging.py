@@ -181,7 +181,10 @@ def test_a_pause_may_be_none_and_a_time_may_not() -> None:
     [
         ({"listeners": []}, "listeners: is too short: it needs at least 1"),
         ({"workers": 0}, "workers: must be greater than or equal to 1"),
-        ({"worker_timeout": "10ms"}, "worker_timeout: must be 0 (never) or 1s at least"),
+        (
+            {"worker_timeout": "10ms"},
+            "worker_timeout: must be 0 (never) or 1s at least: a busy worker also stands still for a moment",
+        ),
         ({"log": {"format": "xml"}}, "log.format: must be 'text' or 'json'"),
         ({"node": {"id": 7}}, "node.id: must be a valid string"),
     ],
