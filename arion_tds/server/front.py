@@ -295,6 +295,8 @@ class McpFront:
             packed = await self._packer.pack(coding, found, identity)
             if packed is not None:
                 return exchange.reply(200, packed, {"Content-Encoding": coding, "Vary": "Accept-Encoding"})
+        if asked.accepts.json:
+            return Reply(200, self._packer.pieces(found, identity))
         return exchange.answer(asked.accepts, 200, found.plain(identity))
 
     def _listen(self, asked: Asked) -> Answered:

@@ -187,14 +187,6 @@ def result(identity: bytes, body: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":' + identity + b',"result":' + body + b"}"
 
 
-def result_of_list(identity: bytes, head: bytes, items: list[bytes], tail: bytes) -> bytes:
-    """Like `result` for `head`, the items with commas between, and `tail`: one copy, since lists are large."""
-    pieces = items or [b""]
-    pieces[0] = b'{"jsonrpc":"2.0","id":' + identity + b',"result":' + head + pieces[0]
-    pieces[-1] += tail + b"}"
-    return b",".join(pieces)
-
-
 def error(identity: bytes, code: int, message: str, data: bytes | None = None) -> bytes:
     """The error answer to a request. `data` is JSON."""
     tail = b"}}" if data is None else b',"data":' + data + b"}}"

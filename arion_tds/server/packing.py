@@ -22,8 +22,6 @@ import zlib
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from arion_tds.server import jsonrpc
-
 Coding = Literal["gzip", "zstd"]
 
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # RFC 1952 2.3: deflate, no name, no time
@@ -45,9 +43,14 @@ class Listed:
     definitions: Sequence[bytes]
     tail: bytes
 
+    def around(self, identity: bytes) -> tuple[bytes, bytes]:
+        """What stands before and behind the definitions in the answer to the request of that id."""
+        return b'{"jsonrpc":"2.0","id":' + identity + b',"result":' + self.head, self.tail + b"}"
+
     def plain(self, identity: bytes) -> bytes:
         """The answer to the request of that id."""
-        return jsonrpc.result_of_list(identity, self.head, list(self.definitions), self.tail)
+        before, behind = self.around(identity)
+        return before + b",".join(self.definitions) + behind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class _Page:
 class Packer:
     """The pages of one listener that were asked for lately. All state is the event loop's."""
 
-    __slots__ = ("_limit", "_pages", "_working", "held")
+    __slots__ = ("_joined", "_last", "_limit", "_pages", "_working", "held")
 
     def __init__(self, limit: int) -> None:
         """`limit`: bytes of the pages kept, as they were before compression (what a page may keep alive)."""
@@ -70,6 +73,18 @@ class Packer:
         self.held = 0
         self._pages: dict[tuple[Coding, tuple[bytes, ...]], _Page] = {}
         self._working = asyncio.Lock()
+        self._last: Sequence[bytes] = ()
+        self._joined: bytes | None = None
+
+    def pieces(self, listed: Listed, identity: bytes) -> tuple[bytes, bytes, bytes]:
+        """The whole answer as it is, in three pieces. A page that is asked for again and again is put together once."""
+        joined = self._joined if listed.definitions is self._last else None
+        if joined is None:
+            joined = b",".join(listed.definitions)
+            self._joined = joined if listed.definitions is self._last else None
+            self._last = listed.definitions
+        before, behind = listed.around(identity)
+        return before, joined, behind
 
     async def pack(self, coding: Coding, listed: Listed, identity: bytes) -> bytes | None:
         """The whole answer, compressed; None where that is not worth it."""

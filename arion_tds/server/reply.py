@@ -32,10 +32,11 @@ class Reply:
     def __init__(
         self,
         status: int,
-        body: bytes = b"",
+        body: bytes | tuple[bytes, ...] = b"",
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        """`body`: in one piece or several, which are not copied together."""
         self.status = status
         self.body = body
         self.content_type = content_type
@@ -60,18 +61,19 @@ class Reply:
         head = _heads.get((self.status, self.content_type)) or _head(self.status, self.content_type)
         if self.headers is not None or not self.keep_alive or request.version[1] == 0:
             head += self._more(request)
-        body = self.body
+        pieces = self.body if isinstance(self.body, tuple) else (self.body,)
+        size = sum(map(len, pieces))
         if self.status in _BODILESS:
-            whole, body = f"{head}Date: {rfc822_formatted_time()}\r\n\r\n", b""
+            whole, size = f"{head}Date: {rfc822_formatted_time()}\r\n\r\n", 0
         else:
-            whole = f"{head}Date: {rfc822_formatted_time()}\r\nContent-Length: {len(body)}\r\n\r\n"
-        if request.method == "HEAD":
-            body = b""
+            whole = f"{head}Date: {rfc822_formatted_time()}\r\nContent-Length: {size}\r\n\r\n"
         start = whole.encode()
-        if len(body) < _JOINED:
-            transport.write(start + body)
+        if not size or request.method == "HEAD":
+            transport.write(start)
+        elif size < _JOINED:
+            transport.write(b"".join((start, *pieces)))
         else:
-            transport.writelines((start, body))
+            transport.writelines((start, *pieces))
 
     async def write_eof(self) -> None:
         """Wait until a slow client has taken what it must before it is served again."""

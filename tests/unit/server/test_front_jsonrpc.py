@@ -73,13 +73,6 @@ def test_answers_are_json_with_the_id_as_it_came() -> None:
     assert json.loads(jsonrpc.notification("n", b'{"a":1}')) == {"jsonrpc": "2.0", "method": "n", "params": {"a": 1}}
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_a_list_answer_joins_any_number_of_items(count: int) -> None:
-    items = [b'{"n":%d}' % number for number in range(count)]
-    body = jsonrpc.result_of_list(b"1", b'{"tools":[', items, b"]}")
-    assert json.loads(body)["result"] == {"tools": [{"n": number} for number in range(count)]}
-
-
 @given(
     st.binary(max_size=60)
     | st.text(alphabet='{}[]":,0123456789.eE-+tfnul jsonrpcidmethod', max_size=80).map(str.encode)

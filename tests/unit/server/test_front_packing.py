@@ -97,6 +97,22 @@ async def test_small_answers_huge_pages_and_endless_ids_are_not_packed() -> None
     assert await packer.pack("gzip", listed("a"), b'"' + b"x" * 65_000 + b'"') is None
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_an_answer_joins_any_number_of_definitions(count: int) -> None:
+    page = Listed(b'{"tools":[', [b'{"n":%d}' % number for number in range(count)], b"]}")
+    for answer in (page.plain(b"1"), b"".join(Packer(0).pieces(page, b"1"))):
+        assert json.loads(answer)["result"] == {"tools": [{"n": number} for number in range(count)]}
+
+
+def test_a_page_is_put_together_once_for_those_who_ask_again_and_again() -> None:
+    packer, page, other = Packer(0), listed("a", "b"), listed("c")
+    pieces = [packer.pieces(one, b"%d" % number) for number, one in enumerate((page, page, page, other, page))]
+    assert [json.loads(b"".join(one))["id"] for one in pieces] == [0, 1, 2, 3, 4]
+    assert pieces[1][1] is pieces[2][1]
+    assert json.loads(b"".join(pieces[3]))["result"]["tools"][0]["name"] == "c"
+    assert len(json.loads(b"".join(pieces[4]))["result"]["tools"]) == 2
+
+
 @pytest.mark.parametrize(
     ("header", "coding"),
     [
