@@ -198,8 +198,8 @@ def errors() -> str:
             "| 400 | not HTTP, not JSON, or headers that do not fit the message |",
             "| 401, 403 | no token or a wrong one (`WWW-Authenticate` says where to get one); a token without a scope; a Host or Origin that is not allowed |",
             "| 404 | no such page, or a session that has ended: initialize again |",
-            "| 406, 415 | `Accept` or `Content-Type` is not what MCP asks for |",
-            "| 413 | the body is larger than `max_body_bytes` |",
+            "| 406, 415 | `Accept` or `Content-Type` is not what MCP asks for, or `Content-Encoding` not gzip or deflate |",
+            "| 413 | the body is larger than `max_body_bytes`, unpacked if it is compressed |",
             "| 429, 503 | a limit of the listener (`limits`, `max_streams`): try again later |",
             "",
         ]

@@ -230,6 +230,7 @@ class Server(web.Server):
             access_log=None,
             keepalive_timeout=limits.idle_timeout,
             lingering_time=_LINGER,
+            auto_decompress=False,  # it would go on unpacking what was refused, to read it away
             max_line_size=limits.max_header_bytes,
             max_field_size=limits.max_header_bytes,
             max_headers=limits.max_headers,

@@ -6,12 +6,14 @@ In: an aiohttp request of the low-level server. Out: bytes within the limit, `Ro
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
 from multidict import istr
 
+from arion_tds.backends import inflate
 from arion_tds.server import jsonrpc, sse
 from arion_tds.server.eras import Routing
 from arion_tds.server.guard import Accepts
@@ -19,6 +21,7 @@ from arion_tds.server.param_headers import PREFIX
 from arion_tds.server.reply import Reply
 
 ACCEPT: Final = istr("Accept")
+_CONTENT_ENCODING: Final = istr("Content-Encoding")
 ACCEPT_ENCODING: Final = istr("Accept-Encoding")
 CONTENT_TYPE: Final = istr("Content-Type")
 HOST: Final = istr("Host")
@@ -50,6 +53,34 @@ def mirrored(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
 
 async def body(request: web.BaseRequest, limit: int, timeout: float) -> bytes | Reply:
     """The whole body, or the refusal of one that is too large, too slow or broken. `limit` in bytes after decoding."""
+    encoding = request.headers.get(_CONTENT_ENCODING)
+    if encoding is None:
+        return await _received(request, limit, timeout)
+    if not inflate.supported(encoding):
+        why = f"a body with Content-Encoding {encoding[:40]!r} cannot be read: {inflate.ACCEPTED} can"
+        return refuse(415, why, headers={"Accept-Encoding": inflate.ACCEPTED})
+    packed = await _received(request, limit, timeout)
+    return packed if isinstance(packed, Reply) else _unpacked(packed, encoding, limit)
+
+
+def _unpacked(packed: bytes, encoding: str, limit: int) -> bytes | Reply:
+    """A compressed body, unpacked up to the limit and no further."""
+    work = inflate.Body(limit, encoding)
+    try:
+        work.feed(packed)
+    except inflate.TooLarge:
+        return too_large(limit)
+    except zlib.error:
+        whole = None
+    else:
+        whole = work.whole()
+    if whole is None:
+        why = f"the body is not whole or not {encoding[:40]!r} as its Content-Encoding says"
+        return refuse(400, why, code=jsonrpc.PARSE_ERROR)
+    return whole
+
+
+async def _received(request: web.BaseRequest, limit: int, timeout: float) -> bytes | Reply:
     length = request.content_length
     if length is not None and length > limit:
         return too_large(limit)

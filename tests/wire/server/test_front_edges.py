@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import zlib
 
 import pytest
-from front_house import house, tool
+from front_house import BOTH, house, tool
 
+from arion_tds.backends import inflate
 from arion_tds.model.caller import Denial
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -101,6 +103,42 @@ async def test_a_compressed_body_is_measured_unpacked() -> None:
         status, found = await here.post(gzip.compress(b" " * 100_000 + PING), headers)
         assert status == 413
         assert "max_body_bytes" in found["error"]["message"]
+
+
+async def test_a_bomb_is_unpacked_up_to_the_limit_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked = 0
+
+    class Counting(inflate.Body):
+        def _keep(self, data: bytes) -> None:
+            nonlocal unpacked
+            unpacked += len(data)
+            super()._keep(data)
+
+    monkeypatch.setattr(inflate, "Body", Counting)
+    async with house(max_body_bytes=100_000) as here:
+        status, _ = await here.post(gzip.compress(b" " * 50_000_000), {"Content-Encoding": "gzip"})
+        assert status == 413
+        assert (await here.post(PING))[0] == 200
+    assert unpacked == 100_001
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status"),
+    [
+        ("deflate", zlib.compress(PING), 200),
+        ("identity", PING, 200),
+        ("gzip", PING, 400),
+        ("gzip", gzip.compress(PING)[:-9], 400),
+        ("zstd", PING, 415),
+        ("gzip, gzip", PING, 415),
+    ],
+)
+async def test_a_compressed_body_is_what_it_says_or_refused(encoding: str, body: bytes, status: int) -> None:
+    async with house() as here:
+        sent = {"Content-Type": "application/json", "Content-Encoding": encoding, **BOTH}
+        async with here.http.post(here.url, data=body, headers=sent) as response:
+            assert response.status == status
+            assert response.headers.get("Accept-Encoding") == ("gzip, deflate" if status == 415 else None)
 
 
 async def test_a_body_of_exactly_the_limit_is_read() -> None:
