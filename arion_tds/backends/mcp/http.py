@@ -44,6 +44,7 @@ class Channel:
         self._policy = None if settings.trusted else policy
         self._forbidden = self._policy.host_problem(self._host) if self._policy is not None else None
         self._tls = tls
+        self.closed = False
         self._connections: Connections | None = None
         self._draining: dict[Response, asyncio.TimerHandle] = {}
 
@@ -67,6 +68,8 @@ class Channel:
 
         Raises Broken. The time limit is the caller's.
         """
+        if self.closed:
+            raise self._undialed(Closed("closed"))
         connections = self._connections or self._opened()
         if self._forbidden is not None:
             why = f"the gateway may not connect to it: {self._forbidden}"
@@ -156,7 +159,8 @@ class Channel:
         return Broken(failure(why, self.name, retryable=True), executed=True)
 
     async def close(self) -> None:
-        """Close every connection. Calls still in flight end as broken."""
+        """Close every connection. Calls still in flight end as broken, and nothing is sent any more."""
+        self.closed = True
         for response in list(self._draining):
             response.close()
         connections, self._connections = self._connections, None

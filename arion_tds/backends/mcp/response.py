@@ -103,15 +103,16 @@ class Response:
             self._ended = True
             self._connection.leave(self)
             self._tell()
-        if self._over is not None:
-            self._over()
 
     def discard(self, most: int, over: Callable[[], None]) -> None:
         """Read what little is left of it and forget it. `over` is called once, when it has ended or been closed."""
         self._parts, self._packed = [], b""
         self._discarded = most
         self._over = over
-        self._connection.resume()
+        if self._ended or self._loss is not None:
+            self._tell()
+        else:
+            self._connection.resume()
 
     def head(self, status: int, headers: Headers, *, bodiless: bool) -> None:
         """See reading.Receiver."""
@@ -142,16 +143,12 @@ class Response:
         """See reading.Receiver."""
         self._ended = True
         self._tell()
-        if self._over is not None:
-            self._over()
 
     def lost(self, loss: Loss, *, stale: bool) -> None:
         """See reading.Receiver."""
         del stale  # a call may have been executed: it is never sent again by itself
         self._loss = loss
         self._tell()
-        if self._over is not None:
-            self._over()
 
     def _taken(self) -> bytes:
         if not self._parts:
@@ -187,6 +184,9 @@ class Response:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+        if self._over is not None and (self._ended or self._loss is not None):
+            over, self._over = self._over, None
+            over()
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()

@@ -98,6 +98,8 @@ class HttpLine:
     async def _resumed(self, peer: Peer, cut: _CutError, number: int, limit: Limit, hear: Hear | None) -> Answer:
         """The server ended the stream on purpose or the network did: the answer waits behind the last event id."""
         for _ in range(_MAX_RESUMES):
+            if self.channel.closed:
+                break
             await asyncio.sleep(min(cut.retry if cut.retry is not None else _RESUME_SECONDS, 30.0))
             sent = requests.for_peer(self.base, peer, "")
             del sent["content-type"]

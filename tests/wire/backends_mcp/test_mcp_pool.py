@@ -199,7 +199,9 @@ async def test_a_name_that_resolves_elsewhere_the_second_time_gains_nothing(
     assert not (await call(upstreams, url)).is_error
     upstream = upstreams.get(url)
     assert isinstance(upstream, Upstream)
-    await upstream.line.channel.close()
+    channel = upstream.line.channel
+    connections, channel._connections = channel._connections, None
+    await connections.close()
     found = await call(upstreams, url)
     assert found.failure is not None
     assert "169.254.0.0/16" in found.failure.message
