@@ -3,7 +3,7 @@
 In: cluster settings; HttpRequest, HttpPolicy, Limits and CallContext of a call. Out: HttpResponse, or the CallFailure
 that says why there is none. Called by rest and by the pipelines (OpenAPI operations, embeddings); built by the app.
 
-Which endpoint is asked and what is tried again stands in `attempts`, one try over aiohttp in `exchange`.
+Which endpoint is asked and what is tried again stands in `attempts`, one try in `exchange`.
 """
 
 from __future__ import annotations
@@ -127,8 +127,7 @@ class Clusters:
             task.cancel()
         await asyncio.gather(*self._checks.values(), return_exceptions=True)
         self._checks.clear()
-        for upstream in closing:
-            await upstream.pool.close()
+        await asyncio.gather(*[upstream.pool.close() for upstream in closing])
 
     def _check_health(self) -> None:
         """One task for each cluster that is in use and has a health check."""

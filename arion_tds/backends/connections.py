@@ -52,6 +52,7 @@ class Connections:
         self._idle_timeout = idle_timeout
         self._places: dict[str, Place] = {}
         self._all: set[Connection] = set()
+        self._leaving: set[Connection] = set()  # what is dropped and has not ended yet
         self._taken = 0  # connections, and promises to make one
         self._waiting: deque[tuple[str, asyncio.Future[Connection | None]]] = deque()
         self._sweep: asyncio.TimerHandle | None = None
@@ -66,16 +67,19 @@ class Connections:
             if connection.usable and connection.silent:
                 connection.reused = True
                 return connection
-            connection.close()
+            self.drop(connection)
         return None
 
     async def open(self, origin: str) -> Connection:
         """A new one, once there may be one more; or one that came back meanwhile. Raises OSError (see dialing)."""
-        if self._closing.is_set():
-            raise Closed("closed")
-        found = await self._room(origin)
-        if found is not None:
-            return found
+        while True:
+            if self._closing.is_set():
+                raise Closed("closed")
+            found = await self._room(origin)
+            if found is None:
+                break
+            if found.usable:
+                return found  # else it has ended on the way here
         place = self._place(origin)
         place.count += 1
         try:
@@ -109,8 +113,18 @@ class Connections:
             connection.reused = True
             first[1].set_result(connection)
         else:
-            self._drop(connection)
-            first[1].set_result(None)
+            self._waiting.appendleft(first)
+            self.drop(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """It is not used again. Its place among those that are counted is free at once: a goodbye over TLS may take."""
+        self.unusable(connection)
+        if connection in self._all:
+            self._all.discard(connection)
+            self._leaving.add(connection)
+            connection.place.count -= 1
+            self._free()
+        connection.close()
 
     def unusable(self, connection: Connection) -> None:
         """It ends while it waits for a request."""
@@ -119,11 +133,12 @@ class Connections:
     def gone(self, connection: Connection) -> None:
         """It has ended."""
         self.unusable(connection)
+        self._leaving.discard(connection)
         if connection in self._all:  # else it never was anybody's: `open` accounts for it
             self._all.discard(connection)
             connection.place.count -= 1
             self._free()
-        if self._closing.is_set() and not self._all:
+        if self._closing.is_set() and not self._all and not self._leaving:
             self._ended.set()
 
     async def close(self) -> None:
@@ -138,7 +153,7 @@ class Connections:
                 connection.close()
             else:
                 connection.abort()
-        if not self._all:
+        if not self._all and not self._leaving:
             self._ended.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TLS_GOODBYE):
@@ -182,18 +197,9 @@ class Connections:
         """Make room: another origin's connection that waits for a request ends."""
         for place in self._places.values():
             if place.idle:
-                connection = next(iter(place.idle))
-                self._drop(connection)
-                self._taken -= 1
+                self.drop(next(iter(place.idle)))
                 return True
         return False
-
-    def _drop(self, connection: Connection) -> None:
-        """End it, and leave its place among those that are counted to another."""
-        self.unusable(connection)
-        self._all.discard(connection)
-        connection.place.count -= 1
-        connection.close()
 
     def _place(self, origin: str) -> Place:
         place = self._places.get(origin)
@@ -213,8 +219,7 @@ class Connections:
         following: float | None = None
         for origin, place in list(self._places.items()):
             for connection in [one for one, since in place.idle.items() if since <= due]:
-                self.unusable(connection)
-                connection.close()
+                self.drop(connection)
             if not place.count and place.used <= due:
                 del self._places[origin]
                 continue

@@ -57,7 +57,7 @@ class Dialer:
         self._server_name = None if self._tls is None else sni or self._host.rstrip(".")
         self._timeout = timeout
         self._problem = problem
-        self._resolving = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
         self._addresses: list[aiohappyeyeballs.AddrInfoType] = []
         self._until = 0.0
         self._turn = 0
@@ -87,14 +87,20 @@ class Dialer:
             return connected
 
     async def _resolved(self, loop: asyncio.AbstractEventLoop) -> list[aiohappyeyeballs.AddrInfoType]:
-        """The addresses, another one first each time."""
-        async with self._resolving:
-            if loop.time() >= self._until:
-                self._addresses = [*await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)]
-                self._until = loop.time() + _RESOLVED
+        """The addresses, another one first each time. Who needs them meanwhile hears the same answer, or failure."""
+        if loop.time() >= self._until:
+            self._asking = self._asking or loop.create_task(self._ask(loop))
+            await asyncio.shield(self._asking)
         turn = self._turn % max(1, len(self._addresses))
         self._turn = turn + 1
         return self._addresses[turn:] + self._addresses[:turn]
+
+    async def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._addresses = [*await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)]
+            self._until = loop.time() + _RESOLVED
+        finally:
+            self._asking = None
 
     def _permitted(self, addresses: list[aiohappyeyeballs.AddrInfoType]) -> list[aiohappyeyeballs.AddrInfoType]:
         """Judged here, with what is connected to next: whatever a name resolved to before or resolves to later."""

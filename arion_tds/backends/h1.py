@@ -60,7 +60,9 @@ class Connection(asyncio.Protocol):
         elif body is None or len(body) < _JOINED:
             transport.write(head if body is None else head + body)
         else:
-            transport.writelines((head, body))
+            # The last byte by itself: behind TLS it alone is still seen to wait while the network takes no more.
+            transport.writelines((head, memoryview(body)[:-1]))
+            transport.write(body[-1:])
 
     def leave(self, receiver: Receiver) -> None:
         """It waits for its answer no more. If that has not come, the connection is of no use; else it is another's."""
@@ -132,15 +134,15 @@ class Connection(asyncio.Protocol):
         receiver, self._receiver = self._receiver, None
         transport = self._transport
         self.resume()
-        if (
-            self._reading.finish()
-            and transport is not None
-            and not transport.is_closing()
-            and not transport.get_write_buffer_size()  # else it answered before it had read the request
-        ):
+        again = self._reading.finish()
+        if transport is None or transport.is_closing():
+            pass  # it ends already
+        elif transport.get_write_buffer_size():  # it answered before it had read the request, and may never read it
+            self.abort()
+        elif again:
             self._pool.release(self)
         else:
-            self.close()
+            self._pool.drop(self)
         if receiver is not None:
             receiver.end()
 

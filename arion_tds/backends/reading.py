@@ -23,7 +23,8 @@ Headers = list[tuple[str, str]]
 """Pairs in their order; names in lower case."""
 
 _NO_BODY: Final = frozenset({204, 304})
-_INTERIM: Final = range(100, 200)
+_INTERIM: Final = 100
+_FINAL: Final = 200
 
 
 class Loss(enum.Enum):
@@ -117,14 +118,17 @@ class Reading:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser. Trailers are dropped."""
         if not self.in_body:
-            self._headers.append((name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape")))
+            text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
+            self._headers.append((name.decode("latin-1").lower(), text))
 
     def on_headers_complete(self) -> None:
         """Called by the parser. Interim answers are passed over, others told."""
         if self.complete or self._receiver is None:
             return
         status, headers = self._parser.get_status_code(), self._headers
-        if status in _INTERIM:
+        if status < _FINAL:
+            if status < _INTERIM:
+                raise ValueError("no status of an answer")  # `feed` hears it as an error of the parser's
             self._headers = []
             return
         most = self._max_head

@@ -94,6 +94,11 @@ def test_what_may_follow_on_the_connection(answer: bytes, *, again: bool) -> Non
     assert reading.finish() is again
 
 
+def test_blanks_around_a_value_are_not_its_own() -> None:
+    heard, _, _ = read(b"HTTP/1.1 200 OK\r\nX: \t a b \t\r\nY: \xa0\r\nContent-Length:  0 \r\n\r\n")
+    assert heard.headers == [("x", "a b"), ("y", "\udca0"), ("content-length", "0")]
+
+
 def test_an_answer_to_head_ends_with_its_head_and_the_next_one_is_read() -> None:
     heard, reading, loss = read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", bare=True)
     assert loss is None
@@ -126,8 +131,20 @@ def test_some_answers_never_have_a_body(status: int) -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nno colon here\r\n\r\n",
+        b"HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 099 Little\r\nContent-Length: 0\r\n\r\n",
     ],
-    ids=["another protocol", "bad length", "two lengths", "length and chunks", "bad chunk", "upgrade", "no header"],
+    ids=[
+        "another protocol",
+        "bad length",
+        "two lengths",
+        "length and chunks",
+        "bad chunk",
+        "upgrade",
+        "no header",
+        "0",
+        "99",
+    ],
 )
 def test_what_is_no_answer_is_told(answer: bytes) -> None:
     assert read(answer)[2] is Loss.MALFORMED

@@ -48,10 +48,10 @@ async def serve() -> AsyncIterator[Serve]:
 
 @pytest.fixture
 async def listen() -> AsyncIterator[Listen]:
-    """What starts a raw TCP server and gives its origin; each connection is one run of the given talk, then closed."""
+    """What starts a raw TCP (or TLS) server and gives its origin; a connection is one run of the talk, then closed."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def start(talk: Talk) -> str:
+        async def start(talk: Talk, tls: ssl.SSLContext | None = None) -> str:
             tasks: set[asyncio.Task[None]] = set()
 
             async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,7 +66,7 @@ async def listen() -> AsyncIterator[Listen]:
                     tasks.discard(task)
                     writer.close()
 
-            server = await asyncio.start_server(connected, "127.0.0.1", 0)
+            server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
 
             async def stop() -> None:
                 server.close()
@@ -75,7 +75,7 @@ async def listen() -> AsyncIterator[Listen]:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
             stack.push_async_callback(stop)
-            return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            return f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
         yield start
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -317,3 +318,40 @@ async def test_how_large_headers_may_be_is_a_setting_that_the_failure_names(call
     assert failure.message == 'cluster "c": the answer\'s headers are larger than allowed (max_response_header_bytes)'
     await calls.use(origin)
     assert (await calls.answered()).body == b"ok"
+
+
+async def test_a_server_that_answers_early_and_reads_no_more_holds_no_connection(calls: Calls, listen: Listen) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_head(reader)
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await asyncio.Event().wait()
+
+    await calls.use(await listen(talk), max_connections=1)
+    for _ in range(2):
+        assert (await calls.answered("POST", body=b"x" * (8 << 20))).status == 413
+
+
+async def test_who_needs_the_addresses_of_a_name_meanwhile_hears_the_same_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, asked, answer = asyncio.get_running_loop(), 0, asyncio.Event()
+
+    async def fails(*_args: object, **_more: object) -> object:
+        nonlocal asked
+        asked += 1
+        await answer.wait()
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(loop, "getaddrinfo", fails)
+    dialer = Dialer("http://nowhere.example:1", tls=None, timeout=5.0)
+    dials = [asyncio.create_task(dialer.dial(asyncio.Protocol)) for _ in range(5)]
+    await until(lambda: asked > 0)
+    dials[0].cancel()  # the others still hear
+    await asyncio.sleep(0)
+    answer.set()
+    heard = await asyncio.gather(*dials, return_exceptions=True)
+    assert [type(one) for one in heard] == [asyncio.CancelledError, *[socket.gaierror] * 4]
+    assert asked == 1
+    with pytest.raises(socket.gaierror):
+        await dialer.dial(asyncio.Protocol)
+    assert asked == 2

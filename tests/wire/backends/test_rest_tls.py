@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import ipaddress
 import ssl
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from rest_upstreams import Calls, Serve
+from rest_upstreams import Calls, Listen, Serve, read_head
 
 from arion_tds.backends.clusters import Clusters
 from arion_tds.model.cluster import Cluster, ClusterTls
@@ -148,6 +149,22 @@ async def test_without_its_client_certificate_the_call_fails(calls: Calls, serve
     upstream = await serve(hello, server_context(authority.issue("127.0.0.1"), clients=authority))
     await calls.use(upstream.origin, tls=ClusterTls(ca_file=authority.ca_file))
     assert (await calls.failed()).code is ErrorCode.UPSTREAM_ERROR
+
+
+async def test_an_early_answer_to_what_is_not_read_costs_the_connection(
+    calls: Calls, listen: Listen, authority: Authority
+) -> None:
+    """What waits to be sent waits beneath TLS, where the connection does not see all of it."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_head(reader)
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await asyncio.Event().wait()
+
+    origin = await listen(talk, server_context(authority.issue("127.0.0.1")))
+    await calls.use(origin, tls=ClusterTls(ca_file=authority.ca_file), max_connections=1)
+    for _ in range(2):
+        assert (await calls.answered("POST", body=b"x" * (8 << 20))).status == 413
 
 
 async def test_an_upstream_that_speaks_no_tls_is_told_apart(calls: Calls, serve: Serve) -> None:
