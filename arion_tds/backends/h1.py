@@ -61,8 +61,8 @@ class Connection(asyncio.Protocol):
             transport.write(head if body is None else head + body)
         else:
             # The last byte by itself: behind TLS it alone is still seen to wait while the network takes no more.
-            transport.writelines((head, memoryview(body)[:-1]))
-            transport.write(body[-1:])
+            for piece in (head, memoryview(body)[:-1], body[-1:]):
+                transport.write(piece)
 
     def leave(self, receiver: Receiver) -> None:
         """It waits for its answer no more. If that has not come, the connection is of no use; else it is another's."""

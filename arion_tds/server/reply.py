@@ -73,7 +73,8 @@ class Reply:
         elif size < _JOINED:
             transport.write(b"".join((start, *pieces)))
         else:
-            transport.writelines((start, *pieces))
+            for piece in (start, *pieces):  # not writelines: CVE-2024-12254, it never says that a client takes nothing
+                transport.write(piece)
 
     async def write_eof(self) -> None:
         """Wait until a slow client has taken what it must before it is served again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest import mock
 
 import pytest
 from front_house import House, house
@@ -94,6 +95,25 @@ async def test_what_is_no_http_is_answered_and_the_connection_closed() -> None:
         answer = await closes(here, b"what is this\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"\r\nConnection: close\r\n" in answer
+
+
+async def test_a_large_answer_is_written_so_that_every_loop_holds_it_back() -> None:
+    """asyncio's `writelines` does not before 3.12.9 and 3.13.2: what nobody takes would have no bound."""
+    written: list[bytes] = []
+
+    class Transport(asyncio.Transport):
+        def write(self, data: bytes) -> None:  # type: ignore[override]
+            written.append(data)
+
+        def is_closing(self) -> bool:
+            return False
+
+    request = mock.Mock(transport=Transport(), keep_alive=True, version=(1, 1), method="POST")
+    await Reply(200, (b"x" * 65536, b"y")).prepare(request)
+    head, _, body = b"".join(written).partition(b"\r\n\r\n")
+    assert head.endswith(b"Content-Length: 65537")
+    assert body == b"x" * 65536 + b"y"
+    assert len(written) > 1
 
 
 async def test_no_header_holds_another() -> None:
