@@ -98,7 +98,7 @@ async def test_what_is_no_http_is_answered_and_the_connection_closed() -> None:
 
 
 async def test_a_large_answer_is_written_so_that_every_loop_holds_it_back() -> None:
-    """asyncio's `writelines` does not before 3.12.9 and 3.13.2: what nobody takes would have no bound."""
+    """The `writelines` of asyncio does not before 3.12.9 and 3.13.2: what nobody takes would have no bound."""
     written: list[bytes] = []
 
     class Transport(asyncio.Transport):
