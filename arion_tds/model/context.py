@@ -17,7 +17,7 @@ def nothing_granted(rbac: Rbac | None) -> bool:
     return rbac is None or rbac.deny
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)  # made with every call: see docs/architecture.md, Rules
 class CallContext:
     """One caller's call.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # made with every call: see docs/architecture.md, Rules
 class HttpRequest:
     """`target` is path and query exactly as they go on the wire, percent-encoded, starting with `/`.
 
@@ -18,7 +18,7 @@ class HttpRequest:
     body: bytes | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # made with every call: see docs/architecture.md, Rules
 class HttpResponse:
     """Status, header pairs with lower-case names, and the whole body (already within the response limit)."""
 

@@ -35,7 +35,7 @@ class CallFailure:
     status: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)  # made with every call: see docs/architecture.md, Rules
 class CallResult:
     """A tool result. Every bytes field is compact JSON.
 

@@ -39,10 +39,48 @@ def may_relay(message: bytes, *, progress: bool, log: bool) -> bool:
     return (progress and method == _PROGRESS) or (log and method == _LOG)
 
 
+class Silences:
+    """The calls of one front that have said nothing yet, and one timer for all: each turns to an event stream in time.
+
+    A timer for each would cost more than any other part of a call that is answered at once.
+    """
+
+    __slots__ = ("_due", "_loop", "_seconds", "_timer")
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds` of silence that a client is left without a byte."""
+        self._seconds = seconds
+        self._due: dict[Answering, float] = {}  # in order, as all wait as long
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, call: Answering) -> None:
+        """It is silent from now on."""
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        self._due[call] = loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._ring, loop)
+
+    def end(self, call: Answering) -> None:
+        """It has said something, or is over."""
+        self._due.pop(call, None)
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for call in [call for call, due in self._due.items() if due <= now]:
+            call.start()
+        first = next(iter(self._due.values()), None)
+        if first is not None:
+            self._timer = loop.call_at(first, self._ring, loop)
+
+
 class Answering:
     """The response of one running call. The task that serves the request owns it, and the writer that it starts."""
 
-    __slots__ = ("_dropped", "_request", "_settings", "_started", "_timer", "_wants")
+    __slots__ = ("_dropped", "_request", "_settings", "_silences", "_started", "_wants")
 
     def __init__(
         self,
@@ -50,27 +88,30 @@ class Answering:
         settings: FrontSettings,
         wants: tuple[bool, bool],
         dropped: Callable[[str], None],
+        silences: Silences,
     ) -> None:
-        """`wants`: progress, log messages. Starts an event stream by itself after `sse_after` seconds of silence."""
+        """`wants`: progress, log messages."""
         self._request = request
         self._settings = settings
         self._wants = wants
         self._dropped = dropped
         self._started: tuple[EventStream, asyncio.Task[web.StreamResponse]] | None = None
-        self._timer = asyncio.get_running_loop().call_later(settings.sse_after, self._start)
+        self._silences = silences
+        silences.begin(self)
 
     def notify(self, message: bytes) -> None:
         """Pass an upstream's notification on. Callable until the call has returned; afterwards it does nothing."""
         progress, log = self._wants
         if not may_relay(message, progress=progress, log=log):
             return
-        stream, _ = self._start()
+        stream, _ = self.start()
         if not stream.push(message):
             self._dropped("call notification")
 
-    def _start(self) -> tuple[EventStream, asyncio.Task[web.StreamResponse]]:
+    def start(self) -> tuple[EventStream, asyncio.Task[web.StreamResponse]]:
+        """Answer with an event stream, if that is not done already."""
         if self._started is None:
-            self._timer.cancel()
+            self._silences.end(self)
             stream = EventStream(_QUEUE_BYTES)
             settings = self._settings
             response = web.StreamResponse(headers=HEADERS)
@@ -85,13 +126,13 @@ class Answering:
 
     async def finish(self, answer: bytes) -> web.StreamResponse:
         """End the event stream with the answer."""
-        stream, writer = self._start()
+        stream, writer = self.start()
         stream.end(answer)
         return await writer
 
     async def close(self) -> None:
         """Nothing more comes from this call. If it was not finished, the client is gone: nothing more is written."""
-        self._timer.cancel()
+        self._silences.end(self)
         self._wants = (False, False)
         if self._started is None:
             return

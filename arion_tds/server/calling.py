@@ -9,7 +9,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
@@ -17,7 +17,7 @@ from arion_tds.model.caller import Caller
 from arion_tds.model.context import CallContext
 from arion_tds.model.result import CallResult, RpcError
 from arion_tds.server import eras, exchange, jsonrpc, noting, param_headers, render, spans, trace
-from arion_tds.server.answering import Answering
+from arion_tds.server.answering import Answering, Silences
 from arion_tds.server.guard import Accepts
 from arion_tds.server.jsonrpc import Params, Request
 from arion_tds.server.methods import Call, Methods
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from arion_tds.tracing.spans import Span
 
 _log = logging.getLogger("arion_tds.server")
+_BLOCK: Final = 128 * trace.RANDOM_BYTES
 _INTERNAL = RpcError(jsonrpc.INTERNAL_ERROR, "Internal error")
 _CANCELLED = RpcError(eras.REQUEST_CANCELLED, "Request cancelled")
 
@@ -82,6 +83,9 @@ class CallRunner:
         self._calls = calls
         self._observer = observer
         self._random = random_bytes
+        self._block = b""
+        self._at = 0
+        self._silences = Silences(settings.sse_after)
         self.running = Running()
 
     async def run(self, view: View, asked: Asked) -> Answered:
@@ -106,8 +110,9 @@ class CallRunner:
         token = None if asked.meta is None else asked.meta.get("progressToken")
         if asked.accepts.stream:
             log = asked.modern and asked.meta is not None and eras.LOG_LEVEL_KEY in asked.meta
-            answering = Answering(asked.http, self._settings, (token is not None, log), self._observer.dropped)
-        random, found = self._random(trace.RANDOM_BYTES), trace.sent(asked.http.headers, asked.meta)
+            wants = (token is not None, log)
+            answering = Answering(asked.http, self._settings, wants, self._observer.dropped, self._silences)
+        random, found = self._drawn(), trace.sent(asked.http.headers, asked.meta)
         span, parent = asked.span, found.parent or trace.traceparent(None, random)
         context = CallContext(
             request_id=trace.request_id(asked.http.headers.get(exchange.REQUEST_ID), random),
@@ -125,6 +130,14 @@ class CallRunner:
         )
         asked.http[noting.REQUEST_ID], asked.http[noting.TRACE_ID] = context.request_id, context.traceparent[3:35]
         return await self._answer(view, asked, call, context, answering)
+
+    def _drawn(self) -> bytes:
+        """Random bytes for one call, of a block: to ask the system for each costs as much as to parse the call."""
+        at = self._at
+        if at >= len(self._block):
+            self._block, at = self._random(_BLOCK), 0
+        self._at = at + trace.RANDOM_BYTES
+        return self._block[at : self._at]
 
     async def _answer(
         self, view: View, asked: Asked, call: Call, context: CallContext, answering: Answering | None

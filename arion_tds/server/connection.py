@@ -140,10 +140,10 @@ class Connection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """The first bytes of a request start the time for its headers."""
-        if not self._serving and self._headers_timer is None:
-            self._headers_timer = self._loop.call_later(self._limits.header_timeout, self._late)
+        """The first bytes of a request start the time for its headers, unless they come all at once."""
         super().data_received(data)
+        if not self._serving and self._headers_timer is None and not self._messages:
+            self._headers_timer = self._loop.call_later(self._limits.header_timeout, self._late)
 
     def begun(self) -> None:
         """A request's headers are complete: it is being served."""

@@ -18,6 +18,7 @@ from arion_tds.server.reply import Reply
 from arion_tds.server.settings import AccessPort, FrontSettings, Observer
 
 _FORWARDED: Final = istr("X-Forwarded-For")
+_HOSTS: Final = 64
 
 
 class Entrance:
@@ -36,6 +37,7 @@ class Entrance:
         self._access = access
         self._observer = observer
         self._anonymous = Anonymous()
+        self._hosts: set[str | None] = set()  # good ones, as they are written in requests
         self._guard = guard.guard(
             loopback=settings.loopback, hosts=settings.allowed_hosts, origins=settings.allowed_origins
         )
@@ -55,9 +57,12 @@ class Entrance:
             refused.keep_alive = False
             return refused
         host = request.headers.get(exchange.HOST)  # a second one is refused by the parser
-        wrong = self._guard.host(host)
-        if wrong is not None:
-            return exchange.refuse(421, wrong)
+        if host not in self._hosts:
+            wrong = self._guard.host(host)
+            if wrong is not None:
+                return exchange.refuse(421, wrong)
+            if len(self._hosts) < _HOSTS:
+                self._hosts.add(host)
         origin = request.headers.get(exchange.ORIGIN)
         if origin is not None:
             wrong = self._guard.origin(origin, host)

@@ -54,7 +54,7 @@ _VERSION_BYTES: Final = VERSION_KEY.encode()
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # made with every call: see docs/architecture.md, Rules
 class Routing:
     """The headers that mirror the body, undecoded; `repeated` names one that came more than once."""
 

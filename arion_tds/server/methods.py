@@ -38,7 +38,7 @@ class _Page:
     following: str | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # made with every call: see docs/architecture.md, Rules
 class Call:
     """What a tools/call asks for: the tool, its arguments decoded, and every further param as it was sent."""
 
