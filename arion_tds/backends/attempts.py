@@ -32,9 +32,9 @@ PASS_OVER: Final = 5.0
 """Seconds for which an endpoint that refused a connection is asked last."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # made with every call: see docs/architecture.md, Rules
 class Outgoing:
-    """A request ready to be sent. `deadline` is a time of the event loop's clock; `max_bytes` limits the answer.
+    """A request ready to be sent. `deadline` is a time of `loop`'s clock; `max_bytes` limits the answer.
 
     `tries`: where its tries are told as spans.
     """
@@ -44,6 +44,7 @@ class Outgoing:
     retry: RetryPolicy | None
     max_bytes: int
     deadline: float
+    loop: asyncio.AbstractEventLoop
     tries: spans.Tries | None = None
 
 
@@ -89,8 +90,7 @@ class Upstream:
 
     async def send(self, outgoing: Outgoing) -> HttpResponse | CallFailure:
         """Send, and send again as the policy says, until the answer is one to keep."""
-        loop = asyncio.get_running_loop()
-        retry = outgoing.retry
+        loop, retry = outgoing.loop, outgoing.retry
         idempotent = outgoing.request.method in IDEMPOTENT
         resent = False
         retries = 0
@@ -126,7 +126,7 @@ class Upstream:
 
     async def _try(self, outgoing: Outgoing) -> HttpResponse | Broken | CallFailure:
         """One try, at the first endpoint that takes the connection."""
-        loop = asyncio.get_running_loop()
+        loop = outgoing.loop
         outcome: HttpResponse | Broken | CallFailure = Broken(Fault.CONNECT, "the cluster has no endpoints")
         for endpoint in self.balance.order(loop.time()):
             outcome = await self._ask(endpoint, outgoing)
@@ -185,7 +185,7 @@ class Upstream:
             outcome = await self._within(endpoint, outgoing, tries.headers(outgoing.headers, span))
             error = spans.answered(span, outcome)
         except asyncio.CancelledError:
-            if asyncio.get_running_loop().time() >= outgoing.deadline:
+            if outgoing.loop.time() >= outgoing.deadline:
                 error = spans.TIMEOUT
             raise
         else:

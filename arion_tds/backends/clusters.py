@@ -77,15 +77,15 @@ class Clusters:
             )
         own = policy.timeout if policy.timeout is not None else upstream.cluster.timeout
         timeout = own if own is not None else limits.timeout
-        deadline = asyncio.get_running_loop().time() + timeout
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
         upstream.active += 1
         upstream.calls += 1
         try:
             async with asyncio.timeout_at(deadline):
                 tries = None if context.span is None else Tries(context.span)
-                return await upstream.send(
-                    Outgoing(request, headers, policy.retry, limits.max_response_bytes, deadline, tries)
-                )
+                most = limits.max_response_bytes
+                return await upstream.send(Outgoing(request, headers, policy.retry, most, deadline, loop, tries))
         except TimeoutError:
             return CallFailure(
                 ErrorCode.UPSTREAM_TIMEOUT,
