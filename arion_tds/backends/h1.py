@@ -59,10 +59,12 @@ class Connection(asyncio.Protocol):
             self._lose(Loss.UNANSWERED)
         elif body is None or len(body) < _JOINED:
             transport.write(head if body is None else head + body)
+        elif transport.get_extra_info("sslcontext") is None:
+            transport.writelines((head, body))
         else:
-            # The last byte by itself: behind TLS it alone is still seen to wait while the network takes no more.
-            for piece in (head, memoryview(body)[:-1], body[-1:]):
-                transport.write(piece)
+            transport.writelines((head, memoryview(body)[:-1]))
+            # By itself: of what waits beneath TLS nothing else is seen (`_finish`) while the network takes no more.
+            transport.write(body[-1:])
 
     def leave(self, receiver: Receiver) -> None:
         """It waits for its answer no more. If that has not come, the connection is of no use; else it is another's."""

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from aiohttp import web
 from rest_upstreams import Calls, Listen, Serve, read_head
 
 from arion_tds.backends.connections import Closed, Connections
@@ -318,6 +319,18 @@ async def test_how_large_headers_may_be_is_a_setting_that_the_failure_names(call
     assert failure.message == 'cluster "c": the answer\'s headers are larger than allowed (max_response_header_bytes)'
     await calls.use(origin)
     assert (await calls.answered()).body == b"ok"
+
+
+@pytest.mark.parametrize("size", [0, 1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, (64 << 10) + 2, 1 << 20])
+async def test_a_body_of_any_size_arrives_as_it_is(calls: Calls, serve: Serve, size: int) -> None:
+    async def thanks(_request: object) -> web.Response:
+        return web.Response(status=204)
+
+    upstream = await serve(thanks)
+    await calls.use(upstream.origin)
+    body = bytes(number % 251 for number in range(size))
+    assert (await calls.answered("POST", body=body)).status == 204
+    assert upstream.bodies == [body]
 
 
 async def test_a_server_that_answers_early_and_reads_no_more_holds_no_connection(calls: Calls, listen: Listen) -> None:
