@@ -35,6 +35,7 @@ class Response:
     """`headers`: the first value of each, names in lower case. To be read to the end, closed or discarded."""
 
     __slots__ = (
+        "_between",
         "_connection",
         "_decoder",
         "_discarded",
@@ -61,6 +62,7 @@ class Response:
         self._loss: Loss | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._encoding = ""
+        self._between = False
         self._decoder: zlib._Decompress | None = None
         self._packed = b""
         self._discarded: int | None = None
@@ -162,14 +164,19 @@ class Response:
         """The next piece of a compressed body, never much at once: little can unpack to very much."""
         while self._packed or self._parts:
             packed = self._packed or self._taken()
+            if self._between and not (packed := packed.lstrip(b"\0")):
+                self._packed = b""
+                continue
             if self._decoder is None:
-                self._decoder = decompressor(self._encoding, packed)
+                self._decoder, self._between = decompressor(self._encoding, packed), False
             try:
                 piece = self._decoder.decompress(packed, _PIECE)
             except zlib.error:
                 self._fail(Loss.MALFORMED)
                 return b""
             self._packed = self._decoder.unconsumed_tail
+            if self._decoder.eof:  # another member may follow, or padding
+                self._packed, self._decoder, self._between = self._decoder.unused_data, None, True
             if piece:
                 return piece
         return b""

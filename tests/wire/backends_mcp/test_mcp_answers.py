@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -107,3 +109,22 @@ async def test_a_stream_that_closing_cut_is_not_resumed(legacy: Scripted, connec
     assert isinstance(result, CallResult)
     assert result.is_error
     assert not legacy.of("GET")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", gzip.compress(b"wiki" * 100_000) + gzip.compress(b"pedia") + b"\0" * 9),
+        ("deflate", zlib.compress(b"wiki" * 100_000 + b"pedia")),
+        ("identity", b"wiki" * 100_000 + b"pedia"),
+    ],
+)
+async def test_a_compressed_answer_that_nobody_asked_for_is_read_whole(
+    raw: Raw, channel: Channel, encoding: str, body: bytes
+) -> None:
+    raw.said = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (encoding.encode(), len(body))
+    raw.said += body
+    async with asyncio.timeout(5):
+        response = await channel.send("GET", NONE)
+        assert await channel.read(response, 1 << 20, "a limit") == b"wiki" * 100_000 + b"pedia"
+        assert response.at_eof
