@@ -82,6 +82,7 @@ async def _serve(loaded: judging.Config, path: str) -> None:
         if sys.platform != "win32":
             loop.add_signal_handler(signal.SIGHUP, gateway.reloader.ask)
         gc.freeze()
+        heap.leave_code()
         await stop.wait()
         stop.clear()  # a second signal cuts the delay short
         await gateway.drain(stop)
@@ -115,6 +116,7 @@ async def _work(loaded: judging.Config, path: str, line: Line, place: Role) -> N
             opening.result()
             line.state(serving=True, patience=gateway.patience, timeout=timeout)
             gc.freeze()
+            heap.leave_code()
             async with _task(_complete(gateway, line)):
                 await ending
         finally:

@@ -60,3 +60,24 @@ def test_a_thread_has_no_heap_of_its_own(before: str, heaps: bool) -> None:
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ("Arena 1:" in done.stderr) is heaps
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux maps files so")
+def test_code_that_has_run_is_let_go_of_and_runs_on() -> None:
+    code = """if True:
+        import pathlib, ssl
+        import grpc, pydantic
+        from arion_tds import heap
+        def mb():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+        before = mb()
+        heap.leave_code()
+        after = mb()
+        ssl.create_default_context()
+        pydantic.create_model("Thing", number=(int, ...))(number="7")
+        grpc.insecure_channel("127.0.0.1:1").close()
+        heap.leave_code()
+        print(round(before - after))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 4, "several megabytes of libraries have run once"
