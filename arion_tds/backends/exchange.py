@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import os
 import socket
 import ssl
@@ -33,6 +34,15 @@ _STATIC_HEADERS: Final = (
     ("accept-encoding", ACCEPTED),
     ("user-agent", "arion-tds"),
 )
+
+
+_OWN: Final = frozenset({"host", *(name for name, _ in _STATIC_HEADERS)})
+
+
+@functools.lru_cache(maxsize=1024)
+def _own(authority: str, given: frozenset[str] = frozenset()) -> str:
+    """The lines of our own headers, but for those that are given: the same with every call."""
+    return writing.lines([one for one in (("host", authority), *_STATIC_HEADERS) if one[0] not in given])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,10 +102,10 @@ class Pool:
         await self._connections.close()
 
     def _head(self, origin: str, request: HttpRequest, headers: list[tuple[str, str]]) -> bytes | None:
-        given = {name.lower() for name, _ in headers}
-        lines = [] if "host" in given else [("host", self._connections.authority(origin))]
-        lines += [one for one in _STATIC_HEADERS if one[0] not in given]
-        return writing.head(request.method, request.target, lines + headers, request.body)
+        given = [name.lower() for name, _ in headers]
+        authority = self._connections.authority(origin)
+        before = _own(authority) if _OWN.isdisjoint(given) else _own(authority, frozenset(given))
+        return writing.head(request.method, request.target, headers, request.body, before)
 
     def _dialer(self, origin: str) -> Dialer:
         cluster = self.cluster

@@ -11,6 +11,7 @@ exactly the slashes of the template.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import Final
@@ -34,7 +35,9 @@ _LITERAL_SAFE: Final = "/?:@!$&'()*+,;=-._~%[]"
 
 def target(backend: RestBackend, arguments: dict[str, object]) -> str | CallFailure:
     """Path and query, percent-encoded, starting with `/`. A failure is always `invalid_arguments`."""
-    filled = _fill(backend.path, arguments)
+    parts = backend.path.parts
+    constant = parts[0] if len(parts) == 1 else None
+    filled = _constant(constant) if isinstance(constant, str) else _fill(backend.path, arguments)
     if isinstance(filled, CallFailure) or not backend.query:
         return filled
     pairs: list[str] = []
@@ -78,6 +81,12 @@ def kind(value: object) -> str:
     if isinstance(value, list):
         return "a list"
     return "an object" if isinstance(value, dict) else "not a finite number"
+
+
+@functools.lru_cache(maxsize=4096)
+def _constant(path: str) -> str | CallFailure:
+    """A path without variables: the same for every call."""
+    return _fill(Template((path,)), {})
 
 
 def _fill(template: Template, arguments: dict[str, object]) -> str | CallFailure:

@@ -74,8 +74,8 @@ class Channel:
         if self._forbidden is not None:
             why = f"the gateway may not connect to it: {self._forbidden}"
             raise Broken(failure(why, self.name), executed=False)
-        host = () if "host" in headers else (("host", connections.authority(self._origin)),)
-        head = writing.head(method, self._target, (*host, *headers.items()), body)
+        before = "" if "host" in headers else writing.lines([("host", connections.authority(self._origin))])
+        head = writing.head(method, self._target, headers.items(), body, before)
         if head is None:
             why = "the request to it cannot be sent: its URL or a header holds what HTTP/1.1 does not allow"
             raise Broken(failure(why, self.name), executed=False)
