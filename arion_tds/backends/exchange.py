@@ -22,9 +22,9 @@ from arion_tds.backends import writing
 from arion_tds.backends.connections import Closed, Connections
 from arion_tds.backends.dialing import Dialer
 from arion_tds.backends.h1 import Connection
-from arion_tds.backends.inflate import ACCEPTED, Body, TooLarge, supported
 from arion_tds.backends.reading import Headers, Loss
 from arion_tds.backends.retry import Fault
+from arion_tds.inflate import ACCEPTED, Body, TooLarge, supported
 from arion_tds.model.cluster import Cluster
 from arion_tds.model.http import HttpRequest, HttpResponse
 from arion_tds.model.result import CallFailure, ErrorCode

@@ -13,7 +13,7 @@ from typing import Final
 from aiohttp import web
 from multidict import istr
 
-from arion_tds.backends import inflate
+from arion_tds import inflate
 from arion_tds.server import jsonrpc, sse
 from arion_tds.server.eras import Routing
 from arion_tds.server.guard import Accepts

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 from arion_tds.backends.h1 import Connection
-from arion_tds.backends.inflate import decompressor, supported
 from arion_tds.backends.reading import Headers, Loss
+from arion_tds.inflate import decompressor, supported
 
 _AHEAD: Final = 256 << 10
 """Bytes that may wait to be read."""

@@ -10,7 +10,7 @@ import zlib
 import pytest
 from front_house import BOTH, house, tool
 
-from arion_tds.backends import inflate
+from arion_tds import inflate
 from arion_tds.model.caller import Denial
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

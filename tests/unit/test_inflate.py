@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from arion_tds.backends.inflate import Body, TooLarge, supported
+from arion_tds.inflate import Body, TooLarge, supported
 
 
 def raw_deflate(data: bytes) -> bytes:

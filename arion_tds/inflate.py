@@ -1,7 +1,7 @@
-"""Decompression of a response body that stops at a limit: a small body that unpacks to gigabytes never does.
+"""Decompression of a body that stops at a limit: a small body that would unpack to gigabytes never does.
 
-In: the body piece by piece. Out: decoded pieces, or that the limit was passed. Called by exchange and by the answers of
-MCP servers. Pure.
+In: the body piece by piece. Out: decoded pieces, or that the limit was passed. Called by the front for requests, by
+backends for answers. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import zlib
 from typing import Final
 
 ACCEPTED: Final = "gzip, deflate"
-"""Content encodings that can be decoded: the Accept-Encoding of every request."""
+"""Content encodings that can be decoded: the Accept-Encoding of what we send."""
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _SLACK: Final = 1024
