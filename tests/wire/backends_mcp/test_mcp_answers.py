@@ -118,6 +118,7 @@ async def test_a_stream_that_closing_cut_is_not_resumed(legacy: Scripted, connec
         ("deflate", zlib.compress(b"wiki" * 100_000 + b"pedia")),
         ("identity", b"wiki" * 100_000 + b"pedia"),
     ],
+    ids=["gzip", "deflate", "as it is"],
 )
 async def test_a_compressed_answer_that_nobody_asked_for_is_read_whole(
     raw: Raw, channel: Channel, encoding: str, body: bytes

@@ -132,6 +132,7 @@ async def test_a_bomb_is_unpacked_up_to_the_limit_and_no_further(monkeypatch: py
         ("zstd", PING, 415),
         ("gzip, gzip", PING, 415),
     ],
+    ids=["deflate", "as it is", "no gzip", "half a gzip", "zstd", "twice"],  # not of bytes that hold the time
 )
 async def test_a_compressed_body_is_what_it_says_or_refused(encoding: str, body: bytes, status: int) -> None:
     async with house() as here:
