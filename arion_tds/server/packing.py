@@ -73,18 +73,19 @@ class Packer:
         self.held = 0
         self._pages: dict[tuple[Coding, tuple[bytes, ...]], _Page] = {}
         self._working = asyncio.Lock()
-        self._last: Sequence[bytes] = ()
+        self._last: tuple[Sequence[bytes], bytes] = ((), b"")
         self._joined: bytes | None = None
 
-    def pieces(self, listed: Listed, identity: bytes) -> tuple[bytes, bytes, bytes]:
-        """The whole answer as it is, in three pieces. A page that is asked for again and again is put together once."""
-        joined = self._joined if listed.definitions is self._last else None
-        if joined is None:
-            joined = b",".join(listed.definitions)
-            self._joined = joined if listed.definitions is self._last else None
-            self._last = listed.definitions
+    def pieces(self, listed: Listed, identity: bytes) -> tuple[bytes, bytes]:
+        """The whole answer as it is, in two pieces. A page that is asked for again and again is put together once."""
         before, behind = listed.around(identity)
-        return before, joined, behind
+        again = listed.definitions is self._last[0] and listed.tail == self._last[1]
+        joined = self._joined if again else None
+        if joined is None:
+            joined = b",".join(listed.definitions) + behind
+            self._joined = joined if again else None
+            self._last = (listed.definitions, listed.tail)
+        return before, joined
 
     async def pack(self, coding: Coding, listed: Listed, identity: bytes) -> bytes | None:
         """The whole answer, compressed; None where that is not worth it."""
