@@ -72,7 +72,8 @@ class AdminListener:
         }
         for path, handler in pages.items():
             app.router.add_get(path, handler)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+        # Nothing here reads a body: none is unpacked, as aiohttp would to put it away.
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, auto_decompress=False)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, reuse_address=True, reuse_port=self._reuse_port).start()
         taken = self._runner.addresses[0]

@@ -80,7 +80,7 @@ class Pool:
             return self._stopping()
         head = self._head(origin, request, headers)
         if head is None:
-            return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the request cannot be written as HTTP/1.1"))
+            return CallFailure(ErrorCode.UPSTREAM_ERROR, self.named("the request cannot be written as HTTP/1.1"))
         try:
             connection = self._connections.take(origin) or await self._connections.open(origin)
         except Closed:
@@ -113,16 +113,17 @@ class Pool:
         return Dialer(origin, tls=self.context, sni=sni, timeout=cluster.connect_timeout)
 
     def _stopping(self) -> CallFailure:
-        return CallFailure(ErrorCode.UPSTREAM_ERROR, self._named("the gateway is stopping"), retryable=True)
+        return CallFailure(ErrorCode.UPSTREAM_ERROR, self.named("the gateway is stopping"), retryable=True)
 
-    def _named(self, why: str) -> str:
+    def named(self, why: str) -> str:
+        """A failure's sentence, with whose it is."""
         return f'cluster "{self.cluster.name}": {why}'
 
 
 class _Whole:
     """Hears one answer, and has it when it is whole."""
 
-    __slots__ = ("_answered", "_bodiless", "_body", "_connection", "_encoding", "_headers", "_most", "_pool", "_status")
+    __slots__ = ("_answered", "_body", "_connection", "_encoding", "_headers", "_most", "_pool", "_status")
 
     def __init__(self, pool: Pool, connection: Connection, answered: asyncio.Future[Outcome], most: int) -> None:
         self._pool = pool
@@ -140,7 +141,7 @@ class _Whole:
                 encoding = encoding or value
             elif name == "content-length":
                 length = value
-        self._encoding, self._bodiless = encoding, bodiless
+        self._encoding = encoding
         self._body = Body(self._most, encoding)
         if bodiless:
             return
@@ -187,8 +188,7 @@ class _Whole:
         self._fail(ErrorCode.UPSTREAM_ERROR, why)
 
     def _fail(self, code: ErrorCode, why: str) -> None:
-        named = f'cluster "{self._pool.cluster.name}": {why}'
-        self._answered.set_result(CallFailure(code, named, status=self._status))
+        self._answered.set_result(CallFailure(code, self._pool.named(why), status=self._status))
         self._connection.leave(self)
 
 

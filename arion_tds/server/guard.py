@@ -10,6 +10,9 @@ import dataclasses
 import functools
 from typing import Final, Literal
 
+Coding = Literal["gzip", "zstd"]
+"""How an answer may be compressed."""
+
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 
 
@@ -98,7 +101,7 @@ def is_json(content_type: str | None) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def coding(header: str | None) -> Literal["gzip", "zstd"] | None:
+def coding(header: str | None) -> Coding | None:
     """How an Accept-Encoding header lets us compress (RFC 9110 12.5.3): as it weighs them, else the better one."""
     if header is None:
         return None

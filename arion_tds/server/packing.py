@@ -20,9 +20,9 @@ import struct
 import sys
 import zlib
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
-Coding = Literal["gzip", "zstd"]
+from arion_tds.server.guard import Coding
 
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # RFC 1952 2.3: deflate, no name, no time
 _GZIP_LEVEL: Final = 4

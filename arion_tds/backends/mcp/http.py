@@ -10,6 +10,7 @@ Nothing is followed, stored or taken from the environment: no redirects, cookies
 from __future__ import annotations
 
 import asyncio
+import functools
 import ssl
 from typing import Final
 
@@ -57,11 +58,8 @@ class Channel:
         return self._connections
 
     def _dialer(self, origin: str) -> Dialer:
-        problem = None if self._policy is None else self._problem
+        problem = None if self._policy is None else functools.partial(self._policy.problem, self._host)
         return Dialer(origin, tls=self._tls, timeout=self._settings.connect_timeout, problem=problem)
-
-    def _problem(self, address: str) -> str | None:
-        return None if self._policy is None else self._policy.problem(self._host, address)
 
     async def send(self, method: str, headers: CIMultiDict[str], body: bytes | None = None) -> Response:
         """The response as soon as its headers are there. The caller reads it to the end or closes it.

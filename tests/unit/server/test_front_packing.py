@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arion_tds.server import guard, packing
-from arion_tds.server.packing import Coding, Listed, Packer
+from arion_tds.server.guard import Coding
+from arion_tds.server.packing import Listed, Packer
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.compression_utils import ZLibDecompressor
 from gateway_house import BOUND, House, Spec, house, inline, listener, tool
 
 
@@ -184,3 +186,30 @@ async def test_a_web_page_cannot_read_it_under_a_name_of_its_own(here: House) ->
         assert (await asked(here, "/status", host=host))[0] == 200
     async with here.http.post(f"http://{here.gateway.admin}/status") as response:
         assert response.status == 405
+
+
+@pytest.mark.parametrize("door", ["admin", "listener"])
+async def test_a_bomb_that_nobody_reads_is_not_unpacked_to_be_put_away(
+    here: House, door: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked = 0
+    real = ZLibDecompressor.decompress_sync
+
+    def counting(self: ZLibDecompressor, *data: Any, **more: Any) -> bytes:
+        nonlocal unpacked
+        unpacked += 1
+        return real(self, *data, **more)
+
+    monkeypatch.setattr(ZLibDecompressor, "decompress_sync", counting)
+    address = here.gateway.admin if door == "admin" else here.a.url.split("/")[2]
+    bomb = gzip.compress(b" " * (8 << 20))
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    lines = ("POST /elsewhere HTTP/1.1", f"Host: {address}", "Content-Encoding: gzip", f"Content-Length: {len(bomb)}")
+    writer.write("\r\n".join((*lines, "", "")).encode() + bomb)
+    async with asyncio.timeout(BOUND):
+        assert b" 404 " in await reader.readline()
+        writer.write(f"GET /elsewhere HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        assert b" 404 " in await reader.read()
+    writer.close()
+    assert unpacked == 0
